@@ -72,6 +72,10 @@ class Roots(ForwardDataflow[None]):
         """The arguments that a pointer may point into."""
         return self.known.get(value, frozenset([UNKNOWN]))
 
+    def takes_part(self, op: Operation) -> bool:
+        """True if an op may give a pointer."""
+        return has(op, traits.PassesPointers) or isa(op, func.CallOp)
+
     def transfer(self, op: Operation, state: None) -> None:
         if has(op, traits.PassesPointers):
             found = [self.of(value) for value in op.operands if is_pointer_like(value.type)]

@@ -63,23 +63,28 @@ class Allocation:
     size: int
     offsets: dict[Operation, int] = field(default_factory=dict)
     sizes: dict[Operation, int] = field(default_factory=dict)
+    buffers: list[Buffer] = field(default_factory=list)
 
 
 def allocate(
-    graph: CallGraph, room: Callable[[Operation, int], int] = lambda _, size: size
+    graph: CallGraph,
+    room: Callable[[Operation, int], int] = lambda _, size: size,
+    before: Mapping[str, Allocation] = {},
 ) -> dict[str, Allocation]:
     """The allocation of every function by name. `room`: the bytes that a function that needs so
-    many may take, so that threads meet less often."""
+    many may take, so that threads meet less often. `before`: another one of the same code."""
     found: dict[str, Allocation] = {}
     for function in graph.callees_first():
-        buffers = live_buffers(function, found)
+        name = function_name(function)
+        is_known = name in before and not graph.calls[name]  # callees may take more now
+        buffers = before[name].buffers if is_known else live_buffers(function, found)
         placed = _place(buffers)
         most = room(function, placed.size) if len(buffers) > 1 else placed.size
         for reach in _REACHES if most > placed.size else ():
             if (apart := _place(buffers, _neighbours(buffers, function, reach))).size <= most:
                 placed = apart
                 break
-        found[function_name(function)] = placed
+        found[name] = placed
     return found
 
 
@@ -225,4 +230,4 @@ def _place(
         offsets[buffer.op] = offset
         placed.append(buffer)
     size = max((offsets[b.op] + b.size for b in buffers), default=0)
-    return Allocation(size, offsets, {b.op: b.size for b in buffers})
+    return Allocation(size, offsets, {b.op: b.size for b in buffers}, buffers)

@@ -87,11 +87,13 @@ class _Dataflow(ForwardDataflow[CopyState]):
         ends = [self.block(block, CopyState()) for block in If(op).blocks]
         return functools.reduce(CopyState.join, ends, CopyState())
 
+    def takes_part(self, op: Operation) -> bool:
+        """True if an op is a place where threads meet, or accesses memory."""
+        return has(op, Barrier, Accesses)
+
     def transfer(self, op: Operation, state: CopyState) -> CopyState:
         if has(op, Barrier):
             return CopyState()
-        if not has(op, Accesses):
-            return state
         arguments = self.roots.of(op.operands[0]) - {UNKNOWN}
         if has(op, Writes):
             if op in self.barriers or state.loaded & arguments:

@@ -7,14 +7,16 @@ take part, and an analysis may have either or both:
 - a *state* goes from op to op, and is joined where ways meet (what is pending at a point);
 - facts about *values* go from the values that a branch passes to those that receive them.
 
-An analysis says what an op does (`transfer`), how states are joined (`join`), and what a branch
-hands on (`flow`), which must be monotone for the iteration to end.
+An analysis says which ops do anything (`takes_part`), what they do (`transfer`), how states are
+joined (`join`), and what a branch hands on (`flow`), which must be monotone for the iteration to
+end.
 """
 
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from proton.dialect.mlir import Block, Operation
-from proton.dialect.regions import OUTSIDE, Branch, branches
+from proton.dialect.regions import BRANCHING, OUTSIDE, Branch, branches
 
 State = TypeVar("State")
 
@@ -22,8 +24,12 @@ State = TypeVar("State")
 class ForwardDataflow(Generic[State]):
     """The driver; `State` is None for an analysis of values alone."""
 
+    def takes_part(self, op: Operation) -> bool:
+        """False for an op that has no branches and changes nothing; asked once of each op."""
+        return True
+
     def transfer(self, op: Operation, state: State) -> State:
-        """The state behind an op that has no branches."""
+        """The state behind an op that takes part and has no branches."""
         raise NotImplementedError
 
     def join(self, left: State, right: State) -> State:
@@ -39,9 +45,18 @@ class ForwardDataflow(Generic[State]):
 
     def block(self, block: Block, state: State) -> State:
         """The state at the end of a block."""
-        for view in block.operations:
-            state = self.visit(view.operation, state)
+        if (ops := self._taking_part.get(block)) is None:
+            every = [view.operation for view in block.operations]
+            ops = [op for op in every if op.name in BRANCHING or self.takes_part(op)]
+            self._taking_part[block] = ops
+        for op in ops:
+            state = self.visit(op, state)
         return state
+
+    @cached_property
+    def _taking_part(self) -> dict[Block, list[Operation]]:
+        """The ops of each block so far that have branches, or take part."""
+        return {}
 
     def visit(self, op: Operation, state: State) -> State:
         """The state behind an op."""

@@ -44,6 +44,10 @@ class DescriptorSources(Roots):
         none where it is not known."""
         return self.makers.get(descriptor, frozenset())
 
+    def takes_part(self, op: Operation) -> bool:
+        """True if an op may give a descriptor, too, or an array that nobody knows."""
+        return super().takes_part(op) or isa(op, _MAKE, _LOAD, _FROM_INTEGER)
+
     def transfer(self, op: Operation, state: None) -> None:
         super().transfer(op, state)
         if isa(op, _MAKE):

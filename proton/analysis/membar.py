@@ -89,12 +89,14 @@ def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> li
     one in it that is there for what was written ahead of the loop."""
     if not any(allocation.offsets for allocation in allocations.values()):
         return []  # nothing is in shared memory
-    needed, ahead = _missing(graph, allocations, ()), list[Operation]()
+    aliases = {name: SharedAliases(function) for name, function in graph.functions.items()}
+    missing = functools.partial(_missing, graph, allocations, aliases)
+    needed, ahead = missing(()), list[Operation]()
     loops = dict.fromkeys(loop for op in needed for loop in _loops_around(op))
-    if not loops or len(_missing(graph, allocations, loops)) == len(needed):
+    if not loops or len(missing(loops)) == len(needed):
         return needed  # as in most pipelines
     for loop in loops:
-        found = _missing(graph, allocations, (*ahead, loop))
+        found = missing((*ahead, loop))
         if len(found) < len(needed):
             needed = found
             ahead.append(loop)
@@ -108,14 +110,17 @@ def _loops_around(op: Operation) -> list[Operation]:
 
 
 def _missing(
-    graph: CallGraph, allocations: dict[str, Allocation], ahead: Collection[Operation]
+    graph: CallGraph,
+    allocations: dict[str, Allocation],
+    aliases: dict[str, SharedAliases],
+    ahead: Collection[Operation],
 ) -> list[Operation]:
     """The ops before which a barrier must go, with those of `ahead` behind one."""
     summaries: dict[str, FunctionSummary] = {}
     needed: list[Operation] = []
     for function in graph.callees_first():
         name = function_name(function)
-        dataflow = _Dataflow(allocations[name], SharedAliases(function), summaries, ahead)
+        dataflow = _Dataflow(allocations[name], aliases[name], summaries, ahead)
         end = dataflow.block(function.regions[0].blocks[0], State(fresh=True))
         summaries[name] = FunctionSummary(
             frozenset(dataflow.first_reads), frozenset(dataflow.first_writes), end
@@ -153,6 +158,12 @@ class _Dataflow(ForwardDataflow[State]):
             return super().visit(op, state)
         ends = [self.block(block, State()) for block in If(op).blocks]
         return functools.reduce(State.join, ends, State()).behind_a_barrier()
+
+    def takes_part(self, op: Operation) -> bool:
+        """True where threads meet, at a call, and for an effect on shared memory."""
+        if op in self.users or op in self.allocation.offsets or isa(op, func.CallOp):
+            return True
+        return has(op, Barrier, AwaitsOrder) or bool(SharedEffects.of(op).ends_reads)
 
     def transfer(self, op: Operation, state: State) -> State:
         if isa(op, func.CallOp):

@@ -9,6 +9,7 @@ from math import prod
 from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa, tt, ttg, ttng
 from proton.dialect.attributes import EXCHANGE_PARTS
+from proton.dialect.builtin import is_pointer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Operation, Type, Value, func, ir
 from proton.dialect.traits import AllocatesShared, PassesMemory, has
@@ -64,7 +65,7 @@ def _of_users(memory: Value) -> list[int]:
 
 def stored_bytes(element: Type) -> int:
     """The bytes of an element in shared memory; a bit takes one."""
-    if isinstance(element, tt.PointerType) or str(element).startswith("!llvm.ptr"):
+    if isinstance(element, tt.PointerType) or is_pointer(element):
         return 8
     return max(1, int(element.width) // 8)
 

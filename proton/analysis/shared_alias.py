@@ -23,7 +23,7 @@ from proton.dialect.traits import (
     SharedEffects,
     has,
 )
-from proton.dialect.walk import all_ops, defining_op
+from proton.dialect.walk import defining_op
 
 _T = TypeVar("_T")
 _INDEX = ttg.MemDescIndexOp
@@ -50,12 +50,15 @@ class SharedAliases(ForwardDataflow[None]):
     products: dict[Value, frozenset[Operation]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if any(map(_begins, all_ops(self.function))):  # most functions name no memory
-            self.block(self.function.regions[0].blocks[0], None)
+        self.block(self.function.regions[0].blocks[0], None)
+
+    def takes_part(self, op: Operation) -> bool:
+        """True if an op gives memory, or something that is waited for."""
+        if has(op, PassesMemory, AllocatesShared, Asynchronous, PassesTokens):
+            return True
+        return SharedEffects.are_known(op) or isa(op, _INDEX)
 
     def transfer(self, op: Operation, state: None) -> None:
-        if not _takes_part(op):
-            return
         if has(op, AllocatesShared):
             self.memory[op.results[0]] = frozenset(
                 [SharedPart(op, 0, desc_bytes(op.results[0].type))]
@@ -93,18 +96,6 @@ class SharedAliases(ForwardDataflow[None]):
             elif source in self.products:
                 is_new |= _add(self.products, source, target)
         return is_new
-
-
-def _takes_part(op: Operation) -> bool:
-    """True if an op gives memory, or something that is waited for; few do, and each is asked."""
-    return has(op, PassesMemory) or _begins(op)
-
-
-def _begins(op: Operation) -> bool:
-    """True if an op gives them whatever its operands are."""
-    if has(op, AllocatesShared, Asynchronous, PassesTokens):
-        return True
-    return SharedEffects.are_known(op) or isa(op, _INDEX)
 
 
 def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> bool:

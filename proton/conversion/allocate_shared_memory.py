@@ -41,7 +41,7 @@ class AllocateSharedMemory(Pass):
         while self._divided(found):
             found = allocate(graph)
         if self.target is not None:
-            found = allocate(graph, functools.partial(self._room, module))
+            found = allocate(graph, functools.partial(self._room, module), found)
         for name, allocation in found.items():
             graph.functions[name].attributes[SHARED_BYTES] = i32_attr(allocation.size)
             for op, offset in allocation.offsets.items():

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from proton.dialect import isa, names_of
 from proton.dialect.attributes import LOOP_ANNOTATION
+from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import Block, Module, Operation, ir, llvm
 from proton.passes import Pass, register
 
@@ -90,7 +91,7 @@ def _size(op: Operation) -> int:
         return 1 + len(op.operands) if is_there else 0
     if isa(op, llvm.LoadOp, llvm.StoreOp):
         address = op.operands[isa(op, llvm.StoreOp)]
-        return int(address.type != ir.Type.parse("!llvm.ptr"))  # a variable becomes a register
+        return int(address.type != pointer_type())  # a variable becomes a register
     return int(op.name not in _FREE)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from proton.dialect.mlir import Attribute, Operation, Type, Value, ir
+from proton.dialect.mlir import Attribute, Operation, Type, Value, ir, llvm
 
 
 def integer(bits: int) -> Type:
@@ -20,6 +20,11 @@ def with_element(type_: Type, element: Type) -> Type:
     if isinstance(type_, ir.RankedTensorType):
         return ir.RankedTensorType.get(type_.shape, element, encoding=type_.encoding)
     return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
+
+
+def is_pointer(type_: Type) -> bool:
+    """True for an address, whatever space it is in."""
+    return isinstance(type_, llvm.PointerType)  # its text takes a hundred times as long
 
 
 def segments_of(op: Operation) -> list[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 from proton.dialect import Kind, isa, name_of
-from proton.dialect.builtin import integer, string_attr
+from proton.dialect.builtin import integer, is_pointer, string_attr
 from proton.dialect.mlir import Attribute, Block, CmpIPredicate, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, yield_values
 from proton.dialect.upstream import arith, func, llvm
@@ -105,7 +105,7 @@ def is_zeros(value: Value) -> bool:
 
 def zero_of(type_: Type) -> Value:
     """The zero of a scalar type; null for a pointer."""
-    if str(type_) == "!llvm.ptr":
+    if is_pointer(type_):
         return create(llvm.ZeroOp, type_)
     return constant(0.0 if isinstance(type_, ir.FloatType) else 0, type_)
 

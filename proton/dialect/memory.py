@@ -14,7 +14,7 @@ DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 
 def pointer_type(space: int = 0) -> Type:
     """`!llvm.ptr`, or `!llvm.ptr<space>`."""
-    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+    return llvm.PointerType.get(space)
 
 
 def element_pointer(base: Value, offset: Value, element: Type) -> Value:

@@ -7,7 +7,7 @@ of indices, which says where each element of the dimension is.
 
 from collections.abc import Sequence
 
-from proton.dialect.builtin import integer
+from proton.dialect.builtin import integer, is_pointer
 from proton.dialect.diagnostics import check_type, reject, shape_of
 from proton.dialect.mlir import AnyAttr, AnyType, Operand, OpView, Result, Type, ext, ir
 from proton.dialect.traits import Pure, Reads, Writes
@@ -51,7 +51,7 @@ class MakeStructuredPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
 
     @staticmethod
     def verify_invariants(op: "MakeStructuredPtrOp") -> bool:
-        if not isinstance(op.base.type, PointerType) and str(op.base.type) != "!llvm.ptr":
+        if not isinstance(op.base.type, PointerType) and not is_pointer(op.base.type):
             return reject(op, f"base must be a pointer, got {op.base.type}")
         shape = list(op.result.type.target.shape)
         rank = len(shape)

@@ -18,9 +18,8 @@ _FILE, _QUOTE = re.compile(r"^[ \t]*\.file[ \t].*$", re.MULTILINE), re.compile(r
 
 _PRODUCT = re.compile(r"^\tmul\.wide\.([su]32) \t(%rd\d+), (%r\d+), (\d+);\n", re.M)
 _ADDRESS = re.compile(r"^\tadd\.s64 \t(%rd\d+), (%rd\d+), (%rd\d+);", re.M)
-# What instructions write: one register, or those in braces.
-_WRITTEN = re.compile(r"^\s*(?:@!?%p\d+\s+)?[a-z][\w.:]*\s+(%rd?\d+|\{[^}]*\})", re.M)
-_REGISTER = re.compile(r"%rd?\d+")
+# Of a line what is ahead of a register that it writes, alone or in braces.
+_WRITES = re.compile(r"\s*(?:@!?%p\d+\s+)?[a-z][\w.:]*\s+(?:\{[^}]*)?")
 _FEW_ADDRESSES = 2  # of a base: for 15 of it a kernel of 577 instructions has 592
 
 
@@ -63,27 +62,29 @@ def _with_uniform_bases(ptx: str) -> str:
     parameters = set(re.findall(r"ld\.param\.b64 \t(%rd\d+),", ptx))
     begin = Counter(found[2] for found in _ADDRESS.finditer(ptx))
     few = {base for base in parameters if begin[base] <= _FEW_ADDRESSES}
-    if not few:
+    added = {found[3] for found in _ADDRESS.finditer(ptx) if found[2] in few}
+    products = {found[2]: found for found in _PRODUCT.finditer(ptx) if found[2] in added}
+    if not products:
         return ptx
-    writes = Counter(
-        register for words in _WRITTEN.findall(ptx) for register in _REGISTER.findall(words)
-    )
-    products = {
-        found[2]: found
-        for found in _PRODUCT.finditer(ptx)
-        if writes[found[2]] == writes[found[3]] == 1
-    }
+    uses, writes = Counter[str](), Counter[str]()
+    names = "|".join({name for found in products.values() for name in found.group(2, 3)})
+    for use in re.finditer(rf"(?:{names})\b", ptx):
+        uses[use[0]] += 1
+        line = ptx.rfind("\n", 0, use.start()) + 1
+        writes[use[0]] += _WRITES.fullmatch(ptx, line, use.start()) is not None
 
     def fused(found: re.Match[str]) -> str:
-        address, base, product = found.groups()
-        if base not in few or product not in products:
+        address, base, number = found.groups()
+        if base not in few or number not in products:
             return found[0]
-        kind, _, index, size = products[product].groups()
+        kind, _, index, size = products[number].groups()
+        if writes[number] != 1 or writes[index] != 1:
+            return found[0]
+        uses[number] -= 1
         return f"\tmad.wide.{kind} \t{address}, {index}, {size}, {base};"
 
     ptx = _ADDRESS.sub(fused, ptx)
-    reads = Counter(_REGISTER.findall(ptx))
-    return _PRODUCT.sub(lambda found: "" if reads[found[2]] == 1 else found[0], ptx)
+    return _PRODUCT.sub(lambda found: "" if uses[found[2]] == 1 else found[0], ptx)
 
 
 def _without_quote(escape: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ from proton.conversion.triton_pointers_to_llvm.printing import lower_print
 from proton.dialect import OpRules, isa, names_of, tt, tts
 from proton.dialect.abi import AddedArgument, argument, pass_arguments, update_type
 from proton.dialect.attributes import ASSERTIONS, PARTITION
-from proton.dialect.builtin import i64_attr, integer, string_attr
+from proton.dialect.builtin import i64_attr, integer, is_pointer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
 from proton.dialect.memory import element_pointer, pointer_type, to_tensor
@@ -213,14 +213,14 @@ def _addptr(op: Operation, pointee: Type | None) -> None:
 
 @_RULES.of(tt.SplatOp)
 def _splat(op: Operation, pointee: Type | None) -> None:
-    if str(op.operands[0].type) == "!llvm.ptr":
+    if is_pointer(op.operands[0].type):
         address = llvm.PtrToIntOp(integer(64), op.operands[0]).result
         op.operands[0] = address
 
 
 @_RULES.of(tt.UnsplatOp)
 def _unsplat(op: Operation, pointee: Type | None) -> None:
-    if str(op.results[0].type) == "!llvm.ptr":
+    if is_pointer(op.results[0].type):
         i64 = integer(64)
         address = tt.UnsplatOp(op.operands[0], i64).result
         replace(op, [_pointer(address)])
@@ -254,7 +254,7 @@ def _cast(op: Operation, pointee: Type | None) -> None:
 
 @_RULES.of(tt.BitcastOp)
 def _bitcast(op: Operation, pointee: Type | None) -> None:
-    if str(op.operands[0].type) == "!llvm.ptr" or op.operands[0].type == op.results[0].type:
+    if is_pointer(op.operands[0].type) or op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
 
@@ -268,7 +268,7 @@ def _at(value: Value, indices: list[Value]) -> Value:
 
 def _address(value: Value, indices: list[Value]) -> Value:
     element = _at(value, indices)
-    return element if str(element.type) == "!llvm.ptr" else _pointer(element)
+    return element if is_pointer(element.type) else _pointer(element)
 
 
 @dataclass(frozen=True)

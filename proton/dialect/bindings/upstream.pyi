@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Sequence
 
-from proton.dialect.bindings.ir import Attribute, Block, Location, Operation, OpView
+from proton.dialect.bindings.ir import Attribute, Block, Location, Operation, OpView, Type
 
 class CmpIPredicate(enum.IntEnum):
     eq = 0
@@ -50,7 +50,17 @@ class FuncOp(OpView):
 class _Func(_Dialect):
     FuncOp: type[FuncOp]
 
+class _PointerType(Type):
+    @staticmethod
+    def get(address_space: int | None = None) -> _PointerType: ...
+
+class _StructType(Type):
+    @staticmethod
+    def get_literal(elements: Sequence[Type], *, packed: bool = False) -> _StructType: ...
+
 class _LLVM(_Dialect):
+    PointerType: type[_PointerType]
+    StructType: type[_StructType]
     def translate_module_to_llvmir(self, module: Operation) -> object: ...
 
 arith: _Arith

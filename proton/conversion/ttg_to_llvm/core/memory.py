@@ -47,7 +47,7 @@ class _Access:
     def __init__(self, site: Site, pointer_type: Type) -> None:
         element = tt.pointee_of_type(pointer_type)
         self.element = v.integer(8) if is_float8(element) else element
-        if str(element).startswith("!tt.ptr"):
+        if isinstance(element, tt.PointerType):
             self.element = v.pointer(v.GLOBAL)
         self.count = site.access
         self.bits = v.bits_of(self.element) * self.count
@@ -76,7 +76,7 @@ class _Access:
     def to_words(self, registers: Value) -> list[Value]:
         """The words of registers, those of one access after those of the other."""
         count = v.count_of(registers)
-        if str(self.element).startswith("!llvm.ptr"):
+        if v.is_pointer(self.element):
             registers = v.create(llvm.PtrToIntOp, v.vector(count, v.integer(64)), registers)
         words = v.vector(count // self.count * self.words, self.in_memory)
         found = v.to_elements(v.bitcast(registers, words))
@@ -90,7 +90,7 @@ class _Access:
         if self.word_bits == 8:
             words = [v.create(llvm.TruncOp, self.in_memory, word) for word in words]
         packed, type_ = v.from_elements(words), v.vector(count, self.element)
-        if str(self.element).startswith("!llvm.ptr"):
+        if v.is_pointer(self.element):
             packed = v.bitcast(packed, v.vector(count, v.integer(64)))
             return v.create(llvm.IntToPtrOp, type_, packed)
         return v.bitcast(packed, type_)
@@ -226,7 +226,7 @@ def both(left: Value | None, right: Value | None) -> Value | None:
 def _addptr(ctx: Lowering, site: Site) -> list[Value]:
     base, offset = site.operands
     element = tt.pointee_of_type(site.operand_types[0])
-    if str(element).startswith("!tt.ptr"):
+    if isinstance(element, tt.PointerType):
         element = v.integer(64)
     elif is_float8(element):
         element = v.integer(8)

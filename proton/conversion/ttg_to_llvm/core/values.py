@@ -16,6 +16,7 @@ from proton.dialect.mlir import vector as vectors
 
 NARROW_BITS = 8, 16  # of integers of which a vector has several in a register
 create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, pointer_type
+is_pointer = builtin.is_pointer
 
 
 @functools.cache
@@ -54,7 +55,7 @@ def like(value: Value, element_type: Type) -> Type:
 @functools.cache
 def bits_of(type_: Type) -> int:
     """The width of a scalar type."""
-    return 64 if str(type_).startswith("!llvm.ptr") else int(type_.width)
+    return 64 if is_pointer(type_) else int(type_.width)
 
 
 def constant(value: int | float, type_: Type) -> Value:
@@ -185,12 +186,7 @@ def store(pointer_: Value, value: Value, alignment: int) -> None:
 
 def struct(types: Sequence[Type]) -> Type:
     """`!llvm.struct<(...)>`."""
-    return _struct(tuple(types))
-
-
-@functools.cache  # the text of a type takes longer than most ops
-def _struct(types: tuple[Type, ...]) -> Type:
-    return ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
+    return llvm.StructType.get_literal(types)
 
 
 def member(value: Value, index: int, type_: Type) -> Value:
@@ -213,7 +209,7 @@ def to_words(value: Value) -> Value:
     """A vector's bits as `vector<n x i32>`: packed where they fill words, else one a word."""
     scalar, count = element(value), count_of(value)
     width = bits_of(scalar)
-    if str(scalar).startswith("!llvm.ptr"):
+    if is_pointer(scalar):
         value = create(llvm.PtrToIntOp, vector(count, integer(64)), value)
     if width * count % 32 == 0 and width >= 8:
         return bitcast(value, vector(width * count // 32, integer(32)))
@@ -225,7 +221,7 @@ def from_words(words: Value, type_: Type) -> Value:
     """The vector of `type_` that `to_words` made words of."""
     scalar, count = type_.element_type, int(type_.shape[0])
     width = bits_of(scalar)
-    if str(scalar).startswith("!llvm.ptr"):
+    if is_pointer(scalar):
         wide = bitcast(words, vector(count, integer(64)))
         return create(llvm.IntToPtrOp, type_, wide)
     if width * count % 32 == 0 and width >= 8:

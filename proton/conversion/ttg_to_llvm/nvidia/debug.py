@@ -71,7 +71,7 @@ def _print_call(ctx: Lowering, text: str, arguments: list[Value]) -> None:
 def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Value]:
     """(the format, the value as C's variadic arguments want it)"""
     type_ = value.type
-    if str(type_).startswith("!llvm.ptr"):
+    if v.is_pointer(type_):
         return "0x%016llx", v.create(llvm.PtrToIntOp, v.integer(64), value)
     is_float, bits = isinstance(type_, ir.FloatType), v.bits_of(type_)
     form = number_format(bits, is_float=is_float, is_signed=signed, in_hex=hexadecimal)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from proton.base.chips.chip import MatrixInstruction
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.nvidia.primitives import assembly, braced
-from proton.dialect.mlir import Type, Value
+from proton.dialect.mlir import Type, Value, ir
 from proton.layout.tensor_cores import MMA_ROWS
 
 _NAMES = {
@@ -23,7 +23,8 @@ _NAMES = {
     "i8": "s8",
 }
 _RESULTS = {"f16": "f16", "f32": "f32", "f64": "f64", "i32": "s32"}
-_LETTERS = {"f32": "f", "f64": "d"}  # of registers in inline assembly; all others are "r"
+# Of registers in inline assembly; all others are "r".
+_LETTERS: dict[type[Type], str] = {ir.F32Type: "f", ir.F64Type: "d"}
 STEP_BYTES = 32  # along k
 
 
@@ -85,7 +86,7 @@ def from_accumulator_words(words: list[Value], type_: Type) -> Value:
 
 
 def _letter(word: Value) -> str:
-    return _LETTERS.get(str(word.type), "r")
+    return _LETTERS.get(type(word.type), "r")
 
 
 def _updated(
