@@ -140,6 +140,12 @@ def _widen(op: Operation) -> Value:
     return value if wide == f32 else arith.ExtFOp(wide, value).result
 
 
+@_RULES.of(arith.BitcastOp)
+def _reinterpret(op: Operation) -> Value:
+    value, wanted = op.operands[0], op.results[0].type  # the other side may be fp16
+    return value if value.type == wanted else arith.BitcastOp(wanted, value).result
+
+
 def _sign(emit: type[OpView], mask: int) -> Callable[[Operation], Value]:
     """A rule that changes the sign."""
 
@@ -150,6 +156,5 @@ def _sign(emit: type[OpView], mask: int) -> Callable[[Operation], Value]:
     return rule
 
 
-_RULES.of(arith.BitcastOp)(lambda op: op.operands[0])
 _RULES.of(arith.NegFOp)(_sign(arith.XOrIOp, -(1 << 15)))
 _RULES.of(math.AbsFOp)(_sign(arith.AndIOp, 32767))

@@ -376,13 +376,17 @@ def test_casts_towards_zero(rng: np.random.Generator, dtype: str, out: str) -> N
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_bitcasts(rng: np.random.Generator, dtype: str) -> None:
-    """... to every dtype of its width, by one kernel."""
+    """... to every dtype of its width, stored or computed with."""
     a = sample(rng, dtype, SIZE)
     outs = [out for out in NUMBERS if storage(out).itemsize == storage(dtype).itemsize]
     casts = {f"a.to(tl.{out}, bitcast=True)": out for out in outs}
+    stored = apply_all(casts, (a, dtype))
+    wide = apply_all({f"{cast}.to(tl.float64)": "float64" for cast in casts}, (a, dtype))
     unsigned = f"u{a.itemsize}"
-    for cast, got in apply_all(casts, (a, dtype)).items():
-        assert (got.view(unsigned) == a.view(unsigned)).all(), cast
+    for cast, out in casts.items():
+        assert (stored[cast].view(unsigned) == a.view(unsigned)).all(), cast
+        want = decode(a.view(storage(out)), out).astype(np.float64)
+        assert_same(wide[f"{cast}.to(tl.float64)"], want, "float64", [want])
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 255, 256, 257, 1000])
