@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import faults
 import pytest
@@ -201,6 +202,14 @@ def test_what_a_fix_gains_is_as_estimated(fix: str) -> None:
     gained = time_of(bad()) - time_of(good())
     assert gained > 0
     assert 1 / 1.5 <= estimate / gained <= 1.5, (estimate, gained)
+
+
+def test_a_sampler_that_gave_nothing_is_told() -> None:
+    raw = sampled(gpu(loads(1500)), "long_scoreboard", 60)
+    none = replace(raw.kernels[0].pc_samples, functions=(), reasons=(), rows=())
+    raw.kernels = [replace(kernel, pc_samples=none) for kernel in raw.kernels]
+    found = [each for each in Run(raw).findings.unrecorded if each.rule == "stalls"]
+    assert [each.needs for each in found] == ["samples: CUPTI gave none"]
 
 
 @pytest.mark.parametrize("capacity", [64, 33])

@@ -63,6 +63,12 @@ def find(subject: Subject) -> Said:
 
 def _of(kernel: KernelView, variant: int) -> Said:
     tables = kernel.subject.tables
+    assert kernel.kernel.pc_samples is not None, "asked before"
+    if not kernel.kernel.pc_samples.rows:
+        # As where another profiler's CUPTI, such as torch.profiler's, has the hardware.
+        option, needs = "pc_sampling where no other profiler ran", "samples: CUPTI gave none"
+        yield Unrecorded(rule=RULE.name, kernel=kernel.label, needs=needs, option=option)
+        return
     try:
         table = tables.pc_samples("line,reason,awaited")
     except ProtonError as error:  # no disassembler
