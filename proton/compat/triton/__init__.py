@@ -8,6 +8,7 @@ whose lack it is.
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import Loader
@@ -18,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from proton.base.errors import ProtonError
-from proton.base.knobs import knobs
+from proton.base.knobs import environment, knobs, set_environment
 from proton.compat.triton import causes
 from proton.compat.triton.absent import reason
 
@@ -131,6 +132,13 @@ def install_as_triton() -> None:
     causes.install()
     knobs.stands_for_triton = True
     knobs.generation += 1
+
+
+def install_in_processes() -> None:
+    """Has `import triton` give Proton in the Python processes that this one starts, too."""
+    given = environment(PYTHONPATH="")["PYTHONPATH"]
+    paths = [FOUND, *(path for path in given.split(os.pathsep) if path not in (FOUND, ""))]
+    set_environment({"PYTHONPATH": os.pathsep.join(paths)})
 
 
 def _version() -> str:
