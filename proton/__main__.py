@@ -184,6 +184,7 @@ def main(
     try:
         if as_triton:
             proton.install_as_triton()
+            importlib.import_module("proton.compat.triton").install_in_processes()
             importlib.import_module("proton.compat.triton.inductor").keep_origins()
         title = check_text(name or what.title, "a session's name")
         given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}

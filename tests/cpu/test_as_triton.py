@@ -221,6 +221,20 @@ def test_a_process_for_a_test_stands_for_triton_as_its_parent_does(tmp_path: Pat
     assert others == ["False None"] * 2
 
 
+STARTS = """
+import subprocess, sys
+command = [sys.executable, "-c", "import triton; print(triton.language.__name__)"]
+subprocess.run([sys.executable, "-c", f"import subprocess; subprocess.run({command})"], check=True)
+"""
+
+
+def test_processes_that_a_program_starts_have_proton_as_it_has(tmp_path: Path) -> None:
+    """... and those that they start: launchers of ranks, and benchmarks, are such."""
+    (tmp_path / "starts.py").write_text(STARTS)
+    done = processes.python("-m", "proton", "--as-triton", "-q", "starts.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "proton.language\n"), done.stderr
+
+
 def test_who_has_imported_triton_is_told_to_be_later(tmp_path: Path) -> None:
     (tmp_path / "triton.py").write_text("")
     code = "import triton, proton; proton.install_as_triton()"

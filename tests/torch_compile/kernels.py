@@ -112,6 +112,7 @@ def add_blocks(a, b, out, m, n, M: tl.constexpr, N: tl.constexpr):
 
 
 SMALL, LARGE = triton.Config({"BLOCK": 32}, num_warps=2), triton.Config({"BLOCK": 64})
+tuned_add = triton.autotune([SMALL, LARGE], key=["n"])(add)
 seen: list[str] = []
 
 

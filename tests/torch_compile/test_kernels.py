@@ -32,6 +32,7 @@ from tests.torch_compile.kernels import (
     strided,
     summed,
     through_pointers,
+    tuned_add,
     with_helpers,
 )
 
@@ -385,7 +386,13 @@ class _Module(torch.nn.Module):
         return self.of(x, y) * 2
 
 
-@pytest.mark.parametrize("of, strict", [(_add, True), (add_op, False)])
+def _tuned_add(x: Tensor, y: Tensor) -> Tensor:
+    out, n = torch.empty_like(x), x.numel()
+    tuned_add[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n)
+    return out
+
+
+@pytest.mark.parametrize("of, strict", [(_add, True), (_tuned_add, True), (add_op, False)])
 def test_exported_programs(of: Callable[..., Tensor], strict: bool) -> None:
     size = {0: torch.export.Dim("n", min=2, max=4096)}
     program = torch.export.export(

@@ -8,6 +8,7 @@ whose lack it is.
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import Loader
@@ -18,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from proton.base.errors import ProtonError
-from proton.base.knobs import knobs
+from proton.base.knobs import environment, knobs, set_environment
 from proton.compat.triton import causes
 from proton.compat.triton.absent import reason
 
@@ -26,7 +27,11 @@ NAME = "triton"
 FOUND = str(Path(__file__).parent / "found")  # in `sys.path`, where `import triton` gives Proton
 # Torch's processes that compile look into torch's own folder first, where Triton may be, too.
 _WORKERS = "torch._inductor.compile_worker.subproc_pool"
-_NVTX = "torch.cuda.nvtx"
+# What is done once a module of torch is there: `watch` of these waits for it.
+_WATCHED = {
+    "torch.cuda.nvtx": "proton.compat.triton.nvtx",
+    "torch._dynamo.trace_rules": "proton.compat.triton.inductor",
+}
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
     "triton._C": "proton.compat.triton.libtriton",
@@ -133,6 +138,13 @@ def install_as_triton() -> None:
     knobs.generation += 1
 
 
+def install_in_processes() -> None:
+    """Has `import triton` give Proton in the Python processes that this one starts, too."""
+    given = environment(PYTHONPATH="")["PYTHONPATH"]
+    paths = [FOUND, *(path for path in given.split(os.pathsep) if path not in (FOUND, ""))]
+    set_environment({"PYTHONPATH": os.pathsep.join(paths)})
+
+
 def _version() -> str:
     """The version of Triton whose rules hold."""
     return f"{knobs.triton_version}.0"
@@ -166,18 +178,20 @@ class _Triton(ModuleType):
 
 class _Finder(DistributionFinder):
     """Finds `triton` and its modules, and nobody else does. Hears when torch is about to start
-    processes, and to announce ranges."""
+    processes, to announce ranges, and to trace programs."""
 
-    nvtx: Any = None  # waits for that module
+    def __init__(self) -> None:
+        self.watches: dict[str, Any] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname == _WORKERS:
             importlib.import_module("proton.compat.triton.inductor").show_workers(FOUND)
-        if fullname == _NVTX and self.nvtx is None:
-            self.nvtx = importlib.import_module("proton.compat.triton.nvtx").watch(_NVTX)
-            found: ModuleSpec | None = self.nvtx.find_spec(fullname, path, target)
+        if fullname in _WATCHED and fullname not in self.watches:
+            watch = importlib.import_module(_WATCHED[fullname]).watch(fullname)
+            self.watches[fullname] = watch
+            found: ModuleSpec | None = watch.find_spec(fullname, path, target)
             return found
         if fullname.partition(".")[0] != NAME:
             return None

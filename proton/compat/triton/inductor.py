@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from proton.backends.nvidia.machine_code import with_plain_symbol
@@ -30,9 +30,18 @@ from proton.compiling import cache
 from proton.language import profiling
 from proton.runtime.session import open_sessions
 from proton.runtime.session import session as sessions
+from proton.runtime.session.import_watch import ImportWatch
 from proton.trace.model import OPERATOR
 
 _PROVENANCE = "INDUCTOR_PROVENANCE"
+# Where `self` is a kernel, or a tuned one: Dynamo, which knows no attributes of these, takes each
+# for one that is not None.
+_OF_KERNELS = (
+    "proton.runtime.launch.jit",
+    "proton.runtime.launch.placed",
+    "proton.runtime.launch.specializations",
+    "proton.runtime.tuning.autotuner",
+)
 _TRIES = "torch/_inductor/runtime/benchmarking.py"
 _FRAMES = 16  # between a call in Inductor's code and a launch, at most
 _COMMENTS = 8  # lines above a call that may be its comments
@@ -44,6 +53,16 @@ _PLACE = re.compile(r'File "(.*)", line (\d+), in ')
 def keep_origins() -> None:
     """Has Inductor note the lines of the program, unless the environment says otherwise."""
     set_environment({_PROVENANCE: "1"}, overwrite=False)
+
+
+def watch(name: str) -> ImportWatch:
+    """What finds Dynamo's rules, and has them leave launches as they are."""
+    return ImportWatch(name, _leave_launches)
+
+
+def _leave_launches(rules: ModuleType) -> None:
+    for name in _OF_KERNELS:
+        rules.add(name)
 
 
 def show_workers(folder: str) -> None:
