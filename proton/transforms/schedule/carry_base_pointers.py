@@ -55,13 +55,13 @@ class CarryBasePointers(Pass):
 
     def run(self, module: Module) -> None:
         infos: AxisInfos | None = None
-        many = MANY_OF_FEW_WARPS if num_warps(module) <= FEW_WARPS else MANY
         for loop in reversed(ops_named(module, scf.ForOp)):  # inner ones come last
             view = ForLoop(loop)
             found = [number for number in range(len(view.init_args)) if _is_moved(view, number)]
             if not found:
                 continue
             infos = infos or AxisInfos(module)
+            many = MANY_OF_FEW_WARPS if num_warps(module) <= FEW_WARPS else MANY
             if sum(_registers(view.iter_args[number], infos) for number in found) < many:
                 found = [number for number in found if _is_waited_for(view.iter_args[number])]
             if found:
