@@ -130,6 +130,17 @@ SEEN = (
     "prepare_precond_wy_repr_bwd_kernel",
     "prepare_wy_repr_bwd_kernel",
     "transform_q_fwd_kernel",
+    "_bwd_preprocess_do_o_dot",
+    "_compact_topk_ids_kernel",
+    "_kernel_dequantize_mx4",
+    "causal_conv1d_bwd_kernel",
+    "chunk_gla_fwd_kernel_o",
+    "dense_jagged_cat_jagged_out_kernel",
+    "jagged_dense_bmm_kernel",
+    "jagged_jagged_bmm_jagged_out_kernel",
+    "jagged_self_substraction_jagged_out_kernel",
+    "prepare_block_csr_kernel",
+    "triton_jagged_to_dense_optimization_2d",
 )
 
 

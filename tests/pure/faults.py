@@ -160,13 +160,14 @@ def loop(
     iterations: int = 40,
     epilogue: int = 0,
     copies: int = 1,
+    goes_on: bool = False,
 ) -> list[list[Slice]]:
     """A pipelined loop: copies are issued `stages` - 1 iterations ahead, an iteration waits for its
     own, multiplies, and may do a softmax, or something in no scope. With one stage each of its
-    `copies` is waited for before the next."""
+    `copies` is waited for before the next. A dot may go on until that of the next iteration."""
     unit: list[Slice] = []
     landed: dict[int, int] = {}
-    now = 0
+    now, ends = 0, 0
 
     def issue(iteration: int) -> None:
         nonlocal now
@@ -188,8 +189,14 @@ def loop(
         now = until
         if stages > 1:
             issue(iteration + stages - 1)
-        unit += [(DOT, now, 2), (DOT_WAIT, now + 2, dot - 2)]
-        now += dot
+        if ends:
+            unit.append((DOT_WAIT, now, max(2, ends - now)))
+            now = max(now + 2, ends)
+        unit.append((DOT, now, 2))
+        now, ends = now + 2, now + dot
+        if not goes_on or iteration + 1 == iterations:
+            unit.append((DOT_WAIT, now, ends - now))
+            now, ends = ends, 0
         if softmax:
             unit.append((SOFTMAX, now, softmax))
             now += softmax

@@ -147,6 +147,9 @@ def time_of(raw: RawRun) -> float:
 
 # Of each fault that can be mended: with it, and without; the gain is the difference.
 FIXES: dict[str, tuple[str, Make, Make]] = {
+    "dots that take as long": (
+        "copies", lambda: gpu(loop(stages=1, copy=1500, dot=1100, goes_on=True), num_stages=1),
+        lambda: gpu(loop(dot=1100, goes_on=True))),
     "a stage more": ("copies", lambda: gpu(loop(stages=2)), lambda: gpu(loop(stages=4))),
     "slow copies": ("copies", lambda: gpu(loop(stages=2, copy=2000), shared=40960),
                     lambda: gpu(loop(stages=6, copy=2000))),

@@ -75,7 +75,7 @@ class Coalesce(Pass):
             if isa(op, tt.StoreOp) and _depth(op) == inmost[key]:
                 limits[key] = min(limits[key], _most(op))
         warps, lanes = num_warps(module), self.target.warp_size
-        for op, order, own in plans:
+        for op, order, _ in plans:
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
             vector, repeats = min(widest[key], limits[key], share), 1

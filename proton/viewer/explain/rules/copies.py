@@ -3,8 +3,8 @@
 A copy takes `L` from its issue to its end. In a loop whose iteration takes `C` without that wait,
 `s` copies ahead hide it as long as `s * C` is no less than `L`; else an iteration takes `L / s`.
 So `L / C` iterations ahead would hide it, each of which takes a stage of shared memory. `C` is
-without what recording takes, and no less than the iteration's dots do: how long they do is seen
-where something waits for them. The estimate holds while copies take no longer as more of them are
+without what recording takes. No iteration takes less than its dots, which are seen to take as long
+as something waits for them. The estimate holds while copies take no longer as more of them are
 under way: where the memory is busy already (the counter `dram`), there is no finding.
 """
 
@@ -157,8 +157,9 @@ def _finding(kernel: KernelView, loop: _Loop) -> Finding:
     given = kernel.number("num_stages")
     stages = max(given if given else loop.ahead + 1, 1)
     ahead, advice, memory = _advice(kernel, stages, max(wanted, loop.ahead + 1) - loop.ahead, loop)
-    after = max(0.0, 1 - loop.work_ns / loop.iteration_with(ahead))
-    share = loop.wait_ns / (loop.work_ns + loop.wait_ns)
+    saved = min(max(0.0, loop.work_ns + loop.wait_ns - loop.iteration_with(ahead)), loop.wait_ns)
+    gone = loop.part * saved / max(loop.wait_ns, 1.0)  # of the time; `left` is of what remains
+    left = (loop.part - gone) / max(1 - gone, 0.01)
     issued = f"issued {loop.ahead} iteration{'s' * (loop.ahead != 1)} ahead"
     issued = issued if loop.ahead else "issued in the iteration that needs them"
     row = kernel.nearest(loop.waits, loop.wait_ns)
@@ -169,7 +170,7 @@ def _finding(kernel: KernelView, loop: _Loop) -> Finding:
         sentence=f"each iteration waits {duration(loop.wait_ns)} of {duration(loop.iteration_ns)} "
         f"for copies: they are {issued} and take as long as the work of "
         f"{loop.copy_ns / loop.work_ns:.1f} iterations, {duration(loop.work_ns)} each",
-        gain_ns=kernel.gain(loop.part, loop.part * after / share),
+        gain_ns=kernel.gain(loop.part, left),
         advice=advice,
         visits=loop.waits.size,
         error_ns=kernel.error_ns(loop.waits),
