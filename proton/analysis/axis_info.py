@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from proton.analysis.axis_rules import (
+    GUESSES,
     RULES,
     AxisInfo,
     element_bytes,
@@ -47,9 +48,12 @@ _HINTS = tuple(f"tt.{name}" for name in _HINTED)
 
 
 class AxisInfos(ForwardDataflow[None]):
-    """The analysis of a module: `infos[value]`."""
+    """The analysis of a module: `infos[value]`. As a `guess` it says what is most often so, as if
+    an index that `x % n` or `minimum(x, n)` holds inside of a range were inside of it anyway: that
+    is good enough to choose a layout, and no reason for a wide access."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, *, guess: bool = False) -> None:
+        self._rules = RULES | GUESSES if guess else RULES
         self._infos: dict[object, AxisInfo] = {}
         self._arguments: dict[str, list[AxisInfo]] = {}  # of functions that were called so far
         for function in callers_first(module):
@@ -89,7 +93,7 @@ class AxisInfos(ForwardDataflow[None]):
         return is_new
 
     def transfer(self, op: Operation, state: None) -> None:
-        rule = RULES.get(op.name)
+        rule = self._rules.get(op.name)
         if rule is None:
             if isa(op, func.CallOp):
                 self._call(op)

@@ -65,7 +65,9 @@ class Infos(Protocol):
     def __getitem__(self, value: Value) -> AxisInfo: ...
 
 
-RULES = OpRules[Callable[[Operation, Infos], AxisInfo | None]]()
+Rule = Callable[[Operation, Infos], AxisInfo | None]
+RULES = OpRules[Rule]()
+GUESSES = OpRules[Rule]()  # instead of those above, for what is most often so
 
 
 def element_bits(pointer: Value) -> int:
@@ -380,6 +382,21 @@ def _select(op: Operation, infos: Infos) -> AxisInfo:
 def _smaller_or_larger(op: Operation, infos: Infos) -> AxisInfo:
     """Each element is one of two."""
     return _divisible_by(gcd, op, infos)
+
+
+@GUESSES.of(
+    arith.RemSIOp, arith.RemUIOp, arith.MinSIOp, arith.MinUIOp, arith.MaxSIOp, arith.MaxUIOp
+)
+def _in_range(op: Operation, infos: Infos) -> AxisInfo:
+    """What holds of an index that is inside of its range anyway: it is the index."""
+    left, right = (infos[operand] for operand in op.operands)
+    runs = [
+        max(gcd(lc, re), gcd(le, rc))
+        for lc, le, rc, re in zip(
+            left.contiguity, left.constancy, right.contiguity, right.constancy, strict=True
+        )
+    ]
+    return replace(_only_constancy(left, right), contiguity=tuple(runs))
 
 
 @RULES.of(arith.AndIOp)

@@ -332,8 +332,95 @@ def test_divisions_of_64_bits_are_of_32_where_no_number_has_more(
         ]
 
 
+@proton.jit
+def divided_by_known(a_ptr, quotient_ptr, rest_ptr, BY: tl.constexpr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    a = tl.load(a_ptr + at)
+    tl.store(quotient_ptr + at, a // BY)
+    tl.store(rest_ptr + at, a % BY)
+
+
+@pytest.mark.parametrize("by", [40, 1 << 33, (1 << 40) + 1])
+def test_known_divisors_of_64_bits_are_products(by: int, rng: np.random.Generator) -> None:
+    """... or shifts, and no condition asks how large the numbers are."""
+    kernel = divided_by_known.warmup(
+        tl.int64, tl.int64, tl.int64, BY=by, SIZE=256, num_warps=1, target=HOPPER
+    )
+    assert not re.search(r"\b(bra|div|rem)\b", kernel.asm["ptx"])
+    a = rng.integers(-(1 << 62), 1 << 62, 256)
+    a[:4] = 0, -1, by, -by
+    quotient, rest = np.zeros_like(a), np.zeros_like(a)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32, kernel.shared, [a, quotient, rest], rng)
+    toward_zero = [abs(x) // by * (-1) ** (x < 0) for x in a.tolist()]
+    assert quotient.tolist() == toward_zero
+    assert rest.tolist() == [x - q * by for x, q in zip(a.tolist(), toward_zero, strict=True)]
+
+
 def rows(*arrays: np.ndarray) -> list[tuple[int, ...]]:
     return list(zip(*(array.tolist() for array in arrays), strict=True))
+
+
+@proton.jit
+def held(x_ptr, out_ptr, LEAST: tl.constexpr, MOST: tl.constexpr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    tl.store(out_ptr + at, tl.clamp(tl.load(x_ptr + at), LEAST, MOST))
+
+
+@pytest.mark.parametrize(
+    ("capability", "least", "most", "is_one"),
+    [(90, -448.0, 448.0, True), (90, -448.0, 447.0, False), (90, 448.0, -448.0, False),
+     (90, 0.0, 0.0, False), (80, -448.0, 448.0, False), (86, -1e-40, 1e-40, True)],
+)  # fmt: skip
+def test_a_clamp_around_zero_is_one_instruction(
+    rng: np.random.Generator, capability: int, least: float, most: float, is_one: bool
+) -> None:
+    kernel = held.warmup(
+        tl.float32, tl.float32, least, most, 256, num_warps=1, target=GPUTarget("cuda", capability)
+    )
+    assert ("min.xorsign.abs.f32" in kernel.asm["ptx"]) == is_one
+    x = (rng.standard_normal(256) * 600).astype(np.float32)
+    x[:8] = 0, -0.0, least, most, np.inf, -np.inf, 1e-39, -1e-39
+    x[8:10] = np.nan, -np.nan
+    out = np.zeros_like(x)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32, kernel.shared, [x, out], rng)
+    want = np.fmin(np.fmax(x, np.float32(least)), np.float32(most))
+    if is_one:
+        want[8:10] = most, -most  # NaN is the bound of its sign
+    assert out.tolist() == want.tolist()
+
+
+@proton.jit
+def larger(left, right):
+    return tl.maximum(left, right)
+
+
+@proton.jit
+def absolute_largest(x_ptr, out_ptr, BOTH: tl.constexpr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + at).to(tl.float32)
+    found = tl.reduce(tl.abs(x), 0, larger)
+    tl.store(out_ptr, found)
+    if BOTH:
+        tl.store(out_ptr + 1, tl.sum(x, 0))
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("dtype", [tl.bfloat16, tl.float16], ids=str)
+def test_the_largest_of_narrow_numbers_is_found_as_they_are(
+    rng: np.random.Generator, dtype: Any, both: bool
+) -> None:
+    """... unless they are widened for something else anyway."""
+    kernel = absolute_largest.warmup(dtype, tl.float32, both, 512, num_warps=2, target=HOPPER)
+    name = "bf16" if dtype == tl.bfloat16 else "f16"
+    assert (f"max.{name}x2" in kernel.asm["ptx"]) != both
+    assert ("max.f32" in kernel.asm["ptx"]) == both
+    values = rng.standard_normal(512).astype(np.float32)
+    values[3], values[77] = np.nan, -5.5
+    x = (values.view(np.uint32) >> 16).astype(np.uint16) if dtype == tl.bfloat16 else (
+        values.astype(np.float16))  # fmt: skip
+    out = np.zeros(2, np.float32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 64, kernel.shared, [x, out], rng)
+    assert out[0] == 5.5
 
 
 @proton.jit

@@ -31,6 +31,7 @@ from proton.transforms.layout.keep_gathered_in_memory import KeepGatheredInMemor
 from proton.transforms.layout.keep_operands_in_memory import KeepOperandsInMemory
 from proton.transforms.layout.keep_reread_blocks import KeepRereadBlocks
 from proton.transforms.layout.membar import Membar
+from proton.transforms.layout.narrow_reductions import NarrowReductions
 from proton.transforms.layout.optimize_accumulator_init import OptimizeAccumulatorInit
 from proton.transforms.layout.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.layout.order_copied_loads import OrderCopiedLoads
@@ -83,6 +84,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         RemoveLayoutConversions(num_stages=options.num_stages),
         SwapNeighbours(),  # of one warp, by the final layouts
         OptimizeThreadLocality(),
+        NarrowReductions(),
         LICM(),
         LoopAwareCSE(),
         CombineTensorSelectAndIf(),

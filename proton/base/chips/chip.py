@@ -70,6 +70,7 @@ class Chip:
     has_dependent_launch: bool = False
     has_clusters: bool = False
     has_maximum_of_three: bool = False  # integers
+    has_clamp: bool = False  # of fp32 between a number and its negative
     # Speeds. Of the second-level cache the bytes for each SM; of an SM in a cycle the multiply-adds
     # of 16-bit numbers on tensor cores, those of fp32, and special functions (CUDA Programming
     # Guide, "Arithmetic Instructions"). 0 where chips differ, nobody has measured, or nothing is

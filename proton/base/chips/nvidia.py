@@ -59,6 +59,7 @@ _SMALL_AMPERE = replace(
     sm_shared_bytes=100 * KIB,
     sm_threads=1536,
     sm_programs=16,
+    has_clamp=True,
 )
 _ADA = replace(
     _SMALL_AMPERE,
@@ -83,6 +84,7 @@ _DATACENTER_BLACKWELL = replace(
     has_dependent_launch=True,
     has_clusters=True,
     has_maximum_of_three=True,
+    has_clamp=True,
 )
 _HOPPER = replace(
     _DATACENTER_BLACKWELL,

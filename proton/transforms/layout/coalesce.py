@@ -1,6 +1,7 @@
 """Gives every memory access the layout in which it is widest."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from proton.analysis.atomics import atomic_elements
@@ -59,7 +60,8 @@ class Coalesce(Pass):
         ops = all_ops(module)
         accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
         copied = [op for op in ops if isa(op, ttng.TMALoadOp)]
-        plans = [(op, *_wishes(op, infos, self.target.facts)) for op in accesses]
+        guesses = _Guesses(module)
+        plans = [(op, *_wishes(op, infos, guesses, self.target.facts)) for op in accesses]
         has_products = any(has(op, Multiplies) for op in ops)
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
@@ -99,10 +101,24 @@ def _of_block(value: Value, warps: int, lanes: int) -> LinearLayout:
     return shapes.vectorized(shape, order, vector, warps, lanes=lanes)
 
 
-def _wishes(op: Operation, infos: AxisInfos, chip: Chip) -> tuple[tuple[int, ...], int]:
+class _Guesses:
+    """What is most often so, found where it is asked for."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+
+    @cached_property
+    def infos(self) -> AxisInfos:
+        return AxisInfos(self._module, guess=True)
+
+
+def _wishes(
+    op: Operation, infos: AxisInfos, guesses: _Guesses, chip: Chip
+) -> tuple[tuple[int, ...], int]:
     """(order of dimensions, elements of one access) that suit an access."""
     pointer = op.operands[0]
-    order = order_of(infos[pointer])
+    info = infos[pointer]
+    order = order_of(info if max(info.contiguity) > 1 else guesses.infos[pointer])
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
     if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
         return order, min(vector, atomic_elements(op, chip))

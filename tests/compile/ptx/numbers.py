@@ -360,6 +360,10 @@ _SIMPLE = {
 
 def _extremum(parts: tuple[str, ...], values: list[str]) -> str:
     name = parts[0] + "imum"
+    if "xorsign" in parts:  # ... of absolute values
+        signs = f"np.signbit({values[0]}) ^ np.signbit({values[1]})"
+        found = f"np.f{parts[0]}(np.abs({values[0]}), np.abs({values[1]}))"
+        return f"np.where({signs}, -{found}, {found})"
     if parts[-1] in FLOATS:
         found = f"extremum({values[0]}, {values[1]}, {parts[0]!r}, {'NaN' in parts})"
     else:

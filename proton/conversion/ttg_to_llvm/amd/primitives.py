@@ -306,6 +306,11 @@ def narrowed_towards_zero(scalar: Value, target: Type) -> Value:
     return v.bitcast(v.binary(llvm.SubOp, v.bitcast(narrow, bits), less), target)
 
 
+def clamp(value: Value, bound: Value) -> Value:
+    """Never asked for."""
+    raise _absent("instruction to clamp")
+
+
 def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
     """Never asked for: the 8-bit floats of gfx942 are others."""
     raise _absent(f"instruction for {name}")

@@ -134,10 +134,9 @@ def _divide_integers(ctx: Lowering, site: Site) -> list[Value]:
     name = site.op.name
     is_shared = name in REMAINDERS and bool(site.equal)
     wide, narrow = _WIDE_AND_NARROW[REMAINDERS[name].OPERATION_NAME if is_shared else name]
-    is_constant = isa(defining_op(site.op.operands[1]), arith.ConstantOp)
 
     def divide(left: Value, right: Value) -> Value:
-        if is_constant:  # becomes a product
+        if isa(defining_op(right), llvm.ConstantOp):  # becomes a product
             return v.binary(wide, left, right)
         return _in_halves(wide, narrow, left, right)
 
@@ -158,6 +157,32 @@ def _in_halves(wide: Kind, narrow: Kind, left: Value, right: Value) -> Value:
         return [v.create(llvm.ZExtOp, type_, v.binary(narrow, *halves))]
 
     return emit_if(is_narrow, [type_], in_half, lambda: [v.binary(wide, left, right)])[0]
+
+
+@lowers(arith.MinNumFOp)
+def _minimum(ctx: Lowering, site: Site) -> list[Value]:
+    """The smaller number. Of fp32 it is one instruction with the maximum that it is of, where that
+    keeps above the negative of a constant what this keeps below the constant."""
+    value, bound = site.operands
+    lower, most = defining_op(value), _constant_of(bound)
+    if ctx.chip.has_clamp and isa(lower, arith.MaxNumFOp) and v.element(value).width == 32:
+        least = _constant_of(lower.operands[1])
+        if most is not None and least is not None and most == -least > 0:
+            return [ctx.primitives.clamp(lower.operands[0], bound)]
+    return [v.binary(llvm.MinNumOp, value, bound)]
+
+
+def _constant_of(value: Value) -> float | None:
+    """The number that all elements are, where it is known."""
+    op = defining_op(value)
+    if op is None or not isa(op, llvm.ConstantOp):
+        return None
+    number = op.attributes["value"]
+    if isinstance(number, ir.DenseElementsAttr):
+        if not number.is_splat:
+            return None
+        number = number.get_splat_value()
+    return ir.FloatAttr(number).value if isinstance(number, ir.FloatAttr) else None
 
 
 @lowers(tt.PreciseDivFOp)

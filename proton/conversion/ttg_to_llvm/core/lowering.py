@@ -230,7 +230,10 @@ class Lowering:
 # of any types
 WIDE_BITS = 64
 INTEGER_DIVISIONS = names_of(arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
-_WITH_RULES = names_of(arith.ConstantOp, arith.DivFOp, arith.RemFOp, arith.FPToSIOp, arith.FPToUIOp)
+_WITH_RULES = names_of(
+    *(arith.ConstantOp, arith.DivFOp, arith.RemFOp, arith.MinNumFOp),
+    *(arith.FPToSIOp, arith.FPToUIOp),
+)
 
 
 def _is_wide(type_: Type) -> bool:

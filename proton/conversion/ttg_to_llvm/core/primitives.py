@@ -132,6 +132,10 @@ class Primitives(Protocol):
     def approximate(self, function: str, *values: Value) -> Value:
         """divide, reciprocal, exp2, sqrt or rsqrt of fp32, as fast as the chip has it."""
 
+    def clamp(self, value: Value, bound: Value) -> Value:
+        """fp32 numbers between the negative of a bound and the bound, on a chip that has it; NaN is
+        the bound with its sign."""
+
     def function(self, module: Module, name: str, *scalars: Value) -> Value:
         """A function of C's `math.h`, of fp32 or fp64."""
 

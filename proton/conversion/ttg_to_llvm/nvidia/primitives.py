@@ -340,8 +340,18 @@ def store(
 
 def approximate(function: str, *values: Value) -> Value:
     """divide, reciprocal, exp2, sqrt or rsqrt of fp32, by the instruction that there is for it."""
+    return _of_float32(_APPROXIMATE[function], *values)
+
+
+def clamp(value: Value, bound: Value) -> Value:
+    """fp32 numbers between the negative of a bound and the bound, on a chip that has it."""
+    return _of_float32("min.xorsign.abs.f32", value, bound)
+
+
+def _of_float32(instruction: str, *values: Value) -> Value:
+    """An instruction on each of fp32 numbers."""
     listed = ", ".join(f"${number}" for number in range(len(values) + 1))
-    text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
+    text, constraints = f"{instruction} {listed};", "=f" + ",f" * len(values)
 
     def one(*scalars: Value) -> Value:
         return assembly(text, constraints, scalars[0].type, *scalars, effects=False)
