@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from proton.dialect import isa, names_of, tt, ttg
 from proton.dialect.emit import create, remade
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, math
+from proton.dialect.mlir import Module, Operation, Type, arith, ir, math
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 from proton.transforms.tile.widening import is_narrow
