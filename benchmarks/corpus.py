@@ -141,6 +141,19 @@ SEEN = (
     "jagged_self_substraction_jagged_out_kernel",
     "prepare_block_csr_kernel",
     "triton_jagged_to_dense_optimization_2d",
+    "sigmoid_bwd_kernel",
+    "swish_fwd_kernel",
+    "swish_bwd_kernel",
+    "swiglu_fwdbwd_kernel",
+    "sigmoidglu_fwdbwd_kernel",
+    "layer_norm_gated_fwd_kernel_row",
+    "layer_norm_fwd_kernel_group",
+    "causal_conv1d_fwd_kernel",
+    "_fwd_kernel_flash_decode_stage2",
+    "parallel_parallax_fwd_kernel",
+    "parallel_parallax_bwd_kernel_preprocess",
+    "parallel_stickbreaking_attn_bwd_kernel_dkv",
+    "_kernel_quantize_fp8_group",
 )
 
 
