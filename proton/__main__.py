@@ -22,17 +22,15 @@ from rich.console import Console
 from rich.markup import escape
 
 import proton
-from proton import _report
 from proton.base.errors import ProfileError, ProtonError, reason
 from proton.base.knobs import knobs
 from proton.base.packages import MissingPackage
 from proton.base.text import printable
 from proton.language.profiling import check_text
+from proton.trace import archive
 from proton.trace.instrumentation import SessionOptions, option_of
 from proton.trace.model import RawRun
 from proton.trace.monitor_options import MonitorOptions
-from proton.viewer.cli.other_command import ALIAS, owner_of_alias
-from proton.viewer.formats import check_packages, format_of
 
 try:
     from proton.runtime.session import open_sessions
@@ -241,10 +239,13 @@ class Ending:
 
 def _check(program: ScriptProgram, target: Path) -> None:
     """Refuses before anything runs what could not be run or saved after."""
-    try:
-        check_packages(format_of(target))
-    except ProtonError as error:
-        raise typer.BadParameter(str(error), param_hint="'--output'") from None
+    if target.suffix != archive.SUFFIX:
+        from proton.viewer.formats import check_packages, format_of
+
+        try:
+            check_packages(format_of(target))
+        except ProtonError as error:
+            raise typer.BadParameter(str(error), param_hint="'--output'") from None
     if not target.parent.is_dir():
         raise typer.BadParameter(f"{target.parent} is not a folder", param_hint="'--output'")
     if target.is_dir():
@@ -284,21 +285,36 @@ def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
 
 def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     """Saves and shows the run; whether that worked."""
-    recorded = proton.Run(raw)
     try:
-        recorded.save(target)
+        _save(raw, target)
     except (OSError, ProtonError) as error:
         _say(f"the run was not saved: {printable(reason(error))}")
         return False
     if not quiet:
-        console = Console(stderr=True, highlight=False)
-        _report.show(recorded, console, SUMMARY_SCOPES)
-        if other := owner_of_alias():
-            _say(f"{ALIAS} on PATH is {other[1]}'s ({other[0]}): proton-tile reads the run")
-        if not recorded.kernels:
-            console.print("no launch of a kernel of Proton was recorded")
-        console.print(f"wrote {printable(str(target))}", soft_wrap=True, markup=False)
+        _show(raw, target)
     return True
+
+
+def _save(raw: RawRun, target: Path) -> None:
+    """A `.proton` file needs no tables, which take as long to import as all else together: many
+    short programs that are measured leave nothing but theirs."""
+    if target.suffix == archive.SUFFIX:
+        archive.save(raw, target)
+    else:
+        proton.Run(raw).save(target)
+
+
+def _show(raw: RawRun, target: Path) -> None:
+    from proton import _report
+    from proton.viewer.cli.other_command import ALIAS, owner_of_alias
+
+    console = Console(stderr=True, highlight=False)
+    _report.show(proton.Run(raw), console, SUMMARY_SCOPES)
+    if other := owner_of_alias():
+        _say(f"{ALIAS} on PATH is {other[1]}'s ({other[0]}): proton-tile reads the run")
+    if not raw.kernels:
+        console.print("no launch of a kernel of Proton was recorded")
+    console.print(f"wrote {printable(str(target))}", soft_wrap=True, markup=False)
 
 
 def _say(message: str) -> None:

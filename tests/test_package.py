@@ -6,6 +6,7 @@ environment's packages that the wheel's metadata (or the lock of the demo) names
 
 import email
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -85,12 +86,22 @@ def names(requirements: Iterable[str], extras: Iterable[str] = ("",)) -> set[str
     return {name for name, _ in found}
 
 
-def install(wheel: Path, packages: Iterable[str], folder: Path) -> Path:
-    """The Python of a new environment with the wheel and links to these packages alone."""
+def environment(folder: Path) -> Path:
+    """The Python of a new environment, without any package."""
     done(sys.executable, "-m", "venv", "--without-pip", folder)
-    python = folder / "bin" / "python"
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    link(packages, folder / "lib" / version / "site-packages")
+    return folder / "bin" / "python"
+
+
+def site(python: Path) -> Path:
+    """The packages of an environment."""
+    (found,) = python.parents[1].glob("lib/*/site-packages")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the wheel alone."""
+    python = environment(tmp_path_factory.mktemp("installed") / "env")
     offline = ("--no-index", "--no-deps", "--no-compile", "--quiet", "--disable-pip-version-check")
     done(sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel)
     return python
@@ -124,12 +135,12 @@ def test_the_wheel_has_every_file_and_says_what_it_is(wheel: Path) -> None:
     assert set(extras) <= set(said.get_all("Provides-Extra", []))
 
 
-def test_the_viewer_alone_needs_no_compiler(wheel: Path, tmp_path: Path) -> None:
+def test_the_viewer_alone_needs_no_compiler(wheel: Path, installed: Path, tmp_path: Path) -> None:
     """... and nothing of POSIX: a system that has none of it is feigned."""
     needed = names(message(wheel).get_all("Requires-Dist", []), ("", "viewer"))
     assert not needed & COMPILER
-    python = install(wheel, needed, tmp_path / "env")
-    viewer = python.parent / "proton-tile"
+    link(needed, site(installed))
+    viewer = installed.parent / "proton-tile"
     Run(random_run(3)).save(tmp_path / "run.proton")
     assert done(viewer, "--version").startswith("proton-tile ")
     assert "slices" in done(viewer, "run.proton", cwd=tmp_path)
@@ -141,12 +152,12 @@ def test_the_viewer_alone_needs_no_compiler(wheel: Path, tmp_path: Path) -> None
         "from proton.viewer import Run\n"
         "for _ in range(2): Run.load('run.proton').save('again.proton')\n"
     )
-    done(python, "-c", windows, cwd=tmp_path)
+    done(installed, "-c", windows, cwd=tmp_path)
     (tmp_path / "launch.py").write_text(
         "import proton\n@proton.jit\ndef nothing(n): pass\nnothing[(1,)](1)\n"
     )
     for program in (("launch.py",), ("-m", "proton", "launch.py")):
-        failed = run(python, *program, cwd=tmp_path)
+        failed = run(installed, *program, cwd=tmp_path)
         assert failed.returncode == 1
         assert "pip install 'proton-tile[cpu]'" in failed.stderr
 
@@ -156,12 +167,16 @@ def pins(lock: str) -> set[str]:
     return set(re.findall(r"^[a-z][^\\\n]*", (ROOT / lock).read_text(), re.M))
 
 
-def test_the_demo_runs_with_what_its_lock_names(wheel: Path, tmp_path: Path) -> None:
+def test_the_demo_runs_with_what_its_lock_names(installed: Path, tmp_path: Path) -> None:
+    """... in another environment, which has the installed files, and the bytecode made of them."""
     assert pins("requirements-demo.lock") <= pins("requirements.lock")
     locked = [Requirement(pin.strip()) for pin in pins("requirements-demo.lock")]
     here = [r.name for r in locked if r.marker is None or r.marker.evaluate()]
     assert COMPILER & set(here) == {"numba-cuda-mlir", "llvmlite"}
-    python = install(wheel, here, tmp_path / "env")
+    python = environment(tmp_path / "env")
+    for folder in site(installed).glob("proton*"):
+        shutil.copytree(folder, site(python) / folder.name)
+    link(here, site(python))
     assert done(python, "-m", "proton.demo", cwd=tmp_path).count("PASS") == 4
     (tmp_path / "launch.py").write_text(
         "import proton\n"
@@ -173,6 +188,5 @@ def test_the_demo_runs_with_what_its_lock_names(wheel: Path, tmp_path: Path) -> 
     failed = run(python, "launch.py", cwd=tmp_path)
     assert failed.returncode == 1
     assert "pip install 'proton-tile[cuda]'" in failed.stderr
-    (site,) = (tmp_path / "env").glob("lib/*/site-packages")
-    link(names(["pytest"]), site)  # the plugin comes with the wheel
+    link(names(["pytest"]), site(python))  # the plugin comes with the wheel
     assert "@pytest.mark.proton(" in done(python, "-m", "pytest", "--markers", cwd=tmp_path)

@@ -7,10 +7,15 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Of those that depend on it: one of signals, of text on streams, of files and of kernels.
+# Of those that depend on it: of signals, of text on streams and as wide as a terminal, of files and
+# of kernels.
 CHOSEN = (
     "tests/cpu/test_threads.py::test_an_interrupted_launch_waits_for_its_threads",
-    "tests/pure/test_cli.py",
+    "tests/pure/test_cli.py::test_summary_of_a_gpu_says_its_name_sms_clocks_and_resources",
+    "tests/pure/test_cli.py::test_export_writes_what_save_writes",
+    "tests/pure/test_cli.py::test_json_has_what_is_drawn",
+    "tests/pure/test_cli.py::test_help_teaches_by_examples",
+    "tests/pure/test_cli.py::test_a_table_of_many_rows_has_all_of_them",
     "tests/cpu/test_print.py::test_titles",
     "tests/cpu/test_print.py::test_floats",
     "tests/cpu/test_print.py::test_python_s_print_and_text_alone",

@@ -79,7 +79,8 @@ class Engine:
     def __init__(self) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         self.process = subprocess.Popen(
-            [node(), "-e", BRIDGE, _engine()],
+            # What optimizes WebAssembly takes longer than what is spared, in the life of a process.
+            [node(), "--liftoff-only", "-e", BRIDGE, _engine()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

@@ -15,6 +15,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
@@ -22,7 +23,8 @@ from proton.base.progress import StepCounter, to_terminal
 from proton.compiler import Request, bypasses_cache, compile_function
 from proton.compiling import cache
 
-_PATIENCE = 120.0  # s without a finished kernel: a process may have inherited a lock that is held
+# s in which no process finishes a kernel or computes: one may have inherited a lock that is held
+_PATIENCE = 5.0
 _NUMBER_BYTES = 4
 _MOST = 4096  # kernels at once: their numbers fit in a pipe
 
@@ -74,13 +76,35 @@ def _run(requests: Sequence[Request], processes: int) -> None:
         os.close(news_in)
         news_in = -1
         progress = StepCounter("compiled", len(requests), to_terminal)
-        while select.select([news], [], [], _PATIENCE)[0] and os.read(news, 1):
+        while _waits(news, workers) and os.read(news, 1):
             progress.step()
     finally:
         for descriptor in (tasks, news, *[news_in] * (news_in >= 0)):
             os.close(descriptor)
         for worker in workers:
             _end(worker)
+
+
+def _waits(news: int, workers: Sequence[int]) -> bool:
+    """True once there is news, False where the processes have come to a stop."""
+    used = -1
+    while not select.select([news], [], [], _PATIENCE)[0]:
+        before, used = used, _cpu_ticks(workers)
+        if used == before:
+            return False
+    return True
+
+
+def _cpu_ticks(workers: Sequence[int]) -> int:
+    """What the processes have used of the CPU, and those that they started, such as ptxas."""
+    used = 0
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = status.read_bytes().rpartition(b")")[2].split()
+            process, parent = int(status.parent.name), int(fields[1])
+            if process in workers or parent in workers:
+                used += int(fields[11]) + int(fields[12])  # utime and stime
+    return used
 
 
 def _fork() -> int:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from proton.base.errors import ProfileError, ProtonError, reason
+from proton.trace import archive
 from proton.trace.join import join
 from proton.trace.model import Launch, RawRun
-from proton.viewer import Run
 
-PREFIX, SUFFIX = "monitor-", ".proton"
+PREFIX = "monitor-"
 PARTS = 8  # of the folder's bytes one file has no more than one part
 LAUNCH_BYTES, SLICE_BYTES = 512, 256  # of a file for a launch besides its records, and a host scope
 
@@ -69,10 +69,11 @@ class Rotation:
         raw = join(parts)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         number = self.written + self.lost
-        path = self.folder / f"{PREFIX}{stamp}-{os.getpid()}-{number:06}{SUFFIX}"
+        path = self.folder / f"{PREFIX}{stamp}-{os.getpid()}-{number:06}{archive.SUFFIX}"
         try:
             self._make_room()
-            size = Run(raw).save(path).stat().st_size
+            archive.save(raw, path)
+            size = path.stat().st_size
         except (OSError, ProtonError) as error:
             self.lost, self.problem = self.lost + 1, f"{path}: {reason(error)}"
             return
@@ -86,7 +87,7 @@ class Rotation:
     def _make_room(self) -> None:
         """Deletes the oldest files, until another one has room."""
         files = []
-        for path in self.folder.glob(f"{PREFIX}*{SUFFIX}"):
+        for path in self.folder.glob(f"{PREFIX}*{archive.SUFFIX}"):
             with contextlib.suppress(FileNotFoundError):  # another process rotates, too
                 found = path.stat()
                 files.append((found.st_mtime_ns, path, found.st_size))

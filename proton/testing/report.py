@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from proton.base.packages import need
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BANDS = ("", "-min", "-max")  # of the columns of one line
 
@@ -88,7 +89,7 @@ class Mark:
             return None
         return tables[0] if self.is_alone else tables
 
-    def _table(self, benchmark: Benchmark, kwargs: dict[str, object]) -> pd.DataFrame:
+    def _table(self, benchmark: Benchmark, kwargs: dict[str, object]) -> "pd.DataFrame":
         """Measures one; a row for each of `x_vals`, three columns a line."""
         rows = []
         for x in benchmark.x_vals:
@@ -99,17 +100,19 @@ class Mark:
                 bands = tuple(found) if isinstance(found, tuple | list) else (found, None, None)
                 row = row | {f"{column}{b}": v for b, v in zip(_BANDS, bands, strict=True)}
             rows.append(row)
+        import pandas as pd  # a quarter of a second, which who measures alone does without
+
         return pd.DataFrame(rows)
 
 
-def _without_bands(benchmark: Benchmark, table: pd.DataFrame) -> pd.DataFrame:
+def _without_bands(benchmark: Benchmark, table: "pd.DataFrame") -> "pd.DataFrame":
     return table[[*benchmark.x_names, *benchmark.columns]]
 
 
 def _keep(
     benchmark: Benchmark,
-    table: pd.DataFrame,
-    short: pd.DataFrame,
+    table: "pd.DataFrame",
+    short: "pd.DataFrame",
     show_plots: bool,
     save_path: str | Path,
 ) -> None:
@@ -131,7 +134,7 @@ def _keep(
         pyplot.close(figure)
 
 
-def _plot(benchmark: Benchmark, table: pd.DataFrame) -> Any:
+def _plot(benchmark: Benchmark, table: "pd.DataFrame") -> Any:
     """The figure; None where matplotlib is not installed."""
     try:
         from matplotlib import pyplot

@@ -21,8 +21,10 @@ from proton.base.errors import ProtonError
 from proton.trace.archive_json import run_from_json, run_to_json
 from proton.trace.check import require
 from proton.trace.errors import TraceFormatError
+from proton.trace.files import replacing
 from proton.trace.model import Chunk, Clock, CounterSamples, Launch, RawRun
 
+SUFFIX = ".proton"
 SCHEMA = 12
 # 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes,
 # 4 no device of a host slice, 5 no work of a scope, 6 no counters, 7 no peer of a GPU, no operators
@@ -77,6 +79,12 @@ _ZIP_ERRORS = (
     RuntimeError,
     ValueError,
 )
+
+
+def save(raw: RawRun, path: Path) -> None:
+    """Writes the run to a file, whole or not at all."""
+    with replacing(path) as file:
+        write(raw, file, str(path))
 
 
 def write(raw: RawRun, file: BinaryIO, where: str) -> None:

@@ -23,7 +23,7 @@ def instructions(cubin: bytes) -> list[Instruction]:
         file.write(cubin)
         file.flush()
         text = subprocess.run(
-            [str(tools.nvdisasm()), "-hex", "-c", file.name],
+            [str(tools.nvdisasm()), "-ndf", "-hex", "-c", file.name],
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
     return [Instruction(m[1], int(m[2], 16) >> _STALL & 15) for m in _LINE.finditer(text)]

@@ -30,9 +30,10 @@ import collections, gpu_host, proton
 from proton.runtime.session import session as sessions
 from proton.runtime.nvidia import cuda, slabs
 launches, go_to = gpu_host.launchers()
-asked, taken, chunks_of = [], collections.Counter(), slabs.chunks_of
+asked, taken, filled, chunks_of = [], collections.Counter(), [], slabs.chunks_of
 def counted(data):
     found = chunks_of(data)
+    filled.append(len(found))
     for launch, chunks in found.items():
         taken[launch] += sum(len(of.heads) for of in chunks)
     return found
@@ -44,7 +45,8 @@ def noted(name):
         return function(size)
     setattr(cuda, name, call)
 launches["loop"](132)
-with proton.knobs.scope(profile_memory=2 << 30), proton.profile("run", strategy="flush") as run:
+options = {"strategy": "flush", "capacity": 64}
+with proton.knobs.scope(profile_memory=2 << 30), proton.profile("run", **options) as run:
     launches["loop"](132)
     for name in ("allocate_device", "allocate_host"):
         noted(name)
@@ -59,6 +61,7 @@ with proton.knobs.scope(profile_memory=2 << 30), proton.profile("run", strategy=
 assert not asked, asked
 assert slabs.LEAST_SLABS < count <= memory
 assert run.raw.dropped_launches == 0
+assert sum(map(bool, filled)) > slabs.LEAST_SLABS, filled
 # Each of the stand-in's warps took a chunk, wherever its slab lay.
 assert taken == dict.fromkeys(range(1, 302), 132 * 8), taken
 """

@@ -5,7 +5,9 @@ No test depends on times: what measures is given, and says what the test wants.
 
 import copy
 import math
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import AutotunerError, NotAKernel, OutOfResources, ProtonError
+from proton.compiler import compile_function
 from proton.compiling import ahead as compile_ahead
 from proton.compiling import cache
 from proton.runtime.tuning.autotuner import Autotuner
@@ -448,6 +451,33 @@ def test_a_process_that_hangs_is_given_up(cache_dir: Any, monkeypatch: pytest.Mo
     with proton.knobs.scope(compile_processes=2):
         tuned = proton.autotune(configs(16, 32), key=["n"])(proton.jit(add.fn))
         assert len(tuned.warmup(*[tl.float32] * 3, 77)) == 2
+
+
+def test_a_process_that_computes_is_waited_for(
+    cache_dir: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """... itself or by one that it started, however long it takes."""
+    patience = 0.1
+
+    def computes() -> None:
+        end = time.process_time() + 4 * patience
+        while time.process_time() < end:
+            pass
+
+    def compiles(*request: Any) -> Any:
+        if request[2].constants["BLOCK"] == 32:
+            if (child := os.fork()) == 0:
+                computes()
+                os._exit(0)
+            os.waitpid(child, 0)
+            computes()
+        return compile_function(*request)
+
+    monkeypatch.setattr(compile_ahead, "compile_function", compiles)
+    monkeypatch.setattr(compile_ahead, "_PATIENCE", patience)
+    with proton.knobs.scope(compile_processes=2):
+        tuned = proton.autotune(configs(16, 32), key=["n"])(proton.jit(add.fn))
+        assert all(made.from_cache for made in tuned.warmup(*[tl.float32] * 3, 77))
 
 
 def test_a_system_that_has_no_process_left(cache_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 import os
 import re
+import sys
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, run
 
 import pytest
 from typer.testing import CliRunner
@@ -256,6 +257,17 @@ def test_a_script_without_scopes_shows_its_kernels(tmp_path: Path) -> None:
     counts = zip(kernels["variant"], kernels["count"], strict=True)
     assert dict(counts) == {1: 2, 2: 1}
     assert_trace_equals_tables(whole, tmp_path / "plain.pftrace")
+
+
+def test_what_is_measured_imports_no_tables(tmp_path: Path) -> None:
+    """A quiet run that is kept as it is leaves its file where there is no pandas."""
+    (tmp_path / "pandas.py").write_text("raise AssertionError('a third of a second')\n")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-m", "proton", "-q", "-o", "run.proton", script(tmp_path, "")]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert launches(tmp_path / "run.proton") == 1
 
 
 def test_a_disabled_profiler_only_runs_the_script(tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ def test_a_full_disk_costs_files_alone(
     of = start()
     with monkeypatch.context() as patched:
         full = OSError(errno.ENOSPC, "No space left on device")
-        patched.setattr(rotation.Run, "save", lambda *_: (_ for _ in ()).throw(full))
+        patched.setattr(rotation.archive, "save", lambda *_: (_ for _ in ()).throw(full))
         for number in range(3):
             launch(4)
             found = period(of)

@@ -197,12 +197,13 @@ from proton.runtime.cpu.grid import WorkEstimate, run_grid
 from proton.runtime.cpu.guard import Entry
 from proton.runtime.cpu.team import TeamCall
 
-begun, ended = threading.Event(), []
+begun, asked, ended = threading.Event(), threading.Event(), []
 
 def run(first, last, thread):
     if thread and not begun.is_set():
         begun.set()
-        time.sleep(1)
+        asked.wait()
+        time.sleep(0.1)  # launches look each millisecond who handles SIGINT
         ended.append(first)
     begun.wait()
 
@@ -212,8 +213,9 @@ call = TeamCall(Entry("callback", address, [], [ctypes.c_int32]), [], [None])
 
 def interrupt():
     begun.wait()
-    time.sleep(0.3)
+    time.sleep(0.1)  # the launching thread has only to wait
     os.kill(os.getpid(), signal.SIGINT)
+    asked.set()
 
 with knobs.scope(num_threads=2):
     threading.Thread(target=interrupt).start()

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -87,15 +88,15 @@ def one_slice(table: tuple[Scope, ...], copies: int = 1) -> RawRun:
     return run([owner] * copies, launches)
 
 
-def odd_runs() -> dict[str, RawRun]:
-    """What a command may be given."""
+def odd_runs() -> dict[str, Callable[[], RawRun]]:
+    """What a command may be given, by what makes it."""
     unicode = (Scope(name="λ/名前 ]]></script>", path="λ/名前 ]]></script>", file="文.py", line=3),)
     return {
-        "empty": empty(),
-        "one slice": one_slice(scopes(1)),
-        "unicode, two kernels of one name": one_slice(unicode, 2),
-        "losses, CPU": random_run(5, crossing=True),
-        "losses, GPU": gpu_run(6, mixed=True),
+        "empty": empty,
+        "one slice": lambda: one_slice(scopes(1)),
+        "unicode, two kernels of one name": lambda: one_slice(unicode, 2),
+        "losses, CPU": lambda: random_run(5, crossing=True),
+        "losses, GPU": lambda: gpu_run(6, mixed=True),
     }
 
 
@@ -135,8 +136,8 @@ def test_every_command_stands_odd_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At 60 columns nothing is wider or has a traceback, and losses are told."""
-    file = Run(odd_runs()[name]).save(tmp_path / "run.proton")
-    another = odd_runs()[name]
+    file = Run(odd_runs()[name]()).save(tmp_path / "run.proton")
+    another = odd_runs()[name]()
     another.origin_unix_ns += 1
     Run(another).save(tmp_path / "other.proton")
     lost = Run.load(file).totals.lost

@@ -106,8 +106,8 @@ def test_random_options(
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.chdir(tmp_path)
     files = []
-    for number, raw in enumerate(odd_runs().values()):
-        files.append(Run(raw).save(tmp_path / f"{number}.proton"))
+    for number, make in enumerate(odd_runs().values()):
+        files.append(Run(make()).save(tmp_path / f"{number}.proton"))
     (tmp_path / "budgets.toml").write_text('[[budget]]\nkernel = "*"\nmax_ns = 5\n')
     known = commands()
     fine = 0
@@ -125,7 +125,7 @@ def test_random_options(
 
 @pytest.mark.parametrize("command", ["timeline", "flame", "hist", "heatmap", "occupancy"])
 def test_a_picture_and_its_numbers(tmp_path: Path, command: str) -> None:
-    path = Run(odd_runs()["losses, GPU"]).save(tmp_path / "run.proton")
+    path = Run(odd_runs()["losses, GPU"]()).save(tmp_path / "run.proton")
     out = tmp_path / "picture.svg"
     both = in_pipes(command, path, "-o", out, "--json")
     assert out.read_text().startswith("<svg")
@@ -135,14 +135,14 @@ def test_a_picture_and_its_numbers(tmp_path: Path, command: str) -> None:
 @pytest.mark.parametrize("command", ["timeline", "flame", "hist", "heatmap", "occupancy"])
 @pytest.mark.parametrize("width", ["1", "3", "39"])
 def test_pictures_have_40_columns_at_least(tmp_path: Path, command: str, width: str) -> None:
-    path = Run(odd_runs()["losses, GPU"]).save(tmp_path / "run.proton")
+    path = Run(odd_runs()["losses, GPU"]()).save(tmp_path / "run.proton")
     shown, least = (in_pipes(command, path, "--width", w) for w in (width, "40"))
     assert shown.returncode == 0
     assert shown.stdout == least.stdout
 
 
 def test_what_is_empty_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = Run(odd_runs()["empty"]).save(tmp_path / "run.proton")
+    path = Run(odd_runs()["empty"]()).save(tmp_path / "run.proton")
     assert in_pipes("list", path).stdout == "empty: no kernels\n"
     monkeypatch.setenv("COLUMNS", "40")
     names = in_pipes("launches", path).stdout.split()

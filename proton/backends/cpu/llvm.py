@@ -91,12 +91,25 @@ def emit_object(text: str) -> tuple[bytes, str]:
     """(object code, optimised LLVM IR) of LLVM IR text."""
     with _lock:
         machine = _target_machine()
-        module = _parsed(text + (_NARROW_BF16 if "bfloat" in text else ""))
-        module.triple = machine.triple
-        module.data_layout = str(machine.target_data)
-        module.verify()
+        module = _for_machine(text + (_NARROW_BF16 if "bfloat" in text else ""), machine)
         _optimize(module, machine)
         return machine.emit_object(module), str(module)
+
+
+def object_as_written(text: str) -> bytes:
+    """The object code of LLVM IR text in which nothing is left to optimise."""
+    with _lock:
+        machine = _target_machine()
+        code: bytes = machine.emit_object(_for_machine(text, machine))
+        return code
+
+
+def _for_machine(text: str, machine: Any) -> Any:
+    module = _parsed(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    return module
 
 
 def _parsed(text: str) -> Any:

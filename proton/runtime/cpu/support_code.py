@@ -21,13 +21,17 @@ _Made = TypeVar("_Made")
 _making = threading.RLock()
 
 
-def object_of(text: str) -> bytes:
+def _optimized(text: str) -> bytes:
+    return llvm.emit_object(text)[0]
+
+
+def object_of(text: str, emit: Callable[[str], bytes] = _optimized) -> bytes:
     """The object code of LLVM IR text."""
     machine = {"cpu": llvm.host_cpu(), "features": llvm.host_features(), "llvm": llvm.version()}
     key = cache.make_key({"text": text, **machine})
     if not knobs.always_compile and (found := cache.load(key, _FOLDER)) is not None:
         return found[1][_FILE]
-    code, _ = llvm.emit_object(text)
+    code = emit(text)
     cache.store(key, {}, {_FILE: code}, _FOLDER)
     return code
 

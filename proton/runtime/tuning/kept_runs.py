@@ -9,7 +9,6 @@ from pathlib import Path
 from proton.base.errors import ProtonError
 from proton.runtime.session import open_sessions
 from proton.trace import archive
-from proton.trace.files import replacing
 
 RANKS = ("best", "second")
 LONGEST_STEM = 120  # characters of a file's name
@@ -47,8 +46,7 @@ def record(path: Path, call: Callable[[], None]) -> Path:
         for _ in range(1 + LAUNCHES):
             call()
     del found[0].launches[:1]
-    with replacing(path) as file:
-        archive.write(found[0], file, str(path))
+    archive.save(found[0], path)
     return path
 
 

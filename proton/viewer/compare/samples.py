@@ -15,6 +15,7 @@ import numpy as np
 
 from proton.base.errors import ProtonError
 from proton.base.units import duration
+from proton.trace.archive import SUFFIX as SUFFIX
 from proton.trace.chrome import SUFFIX as CHROME
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.model import COMMIT, Kernel
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 COUNT = "count"  # the statistic that is no time
 STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
-SUFFIX = ".proton"
 _TREES = (HATCHET, HATCHET_MSGPACK)
 SUFFIXES = (SUFFIX, CHROME, *_TREES)
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more

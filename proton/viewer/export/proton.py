@@ -13,4 +13,4 @@ def write(tables: Tables, file: BinaryIO, target: Path) -> None:
     archive.write(tables.raw, file, str(target))
 
 
-FORMAT = FileFormat(name="proton", suffixes=(".proton",), about="everything", write=write)
+FORMAT = FileFormat(name="proton", suffixes=(archive.SUFFIX,), about="everything", write=write)

@@ -213,7 +213,7 @@ class Machine(Copies, Matrices):
         return any(self._go_on(live, turn) for turn in self.turns)
 
     def _go_on(self, live: np.ndarray, turn: slice) -> bool:
-        for block in np.flatnonzero(np.bincount(self.pc[turn] + 1)[1:]).tolist():
+        for block in np.bincount(self.pc[turn] + 1)[1:].nonzero()[0].tolist():
             here = self.ready[block](block, self.pc == block, live)
             if self.together[block] in ("thread", "warp"):
                 here[: turn.start] = here[turn.stop :] = False

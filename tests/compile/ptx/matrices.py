@@ -257,8 +257,9 @@ class Matrices:
         self, registers: list[np.ndarray], threads: np.ndarray, group: _Group, n: int, type_: str
     ) -> np.ndarray:
         """What the product is added to: registers, or what is under way into them."""
+        own = set(map(id, registers))
         for product in [p for ps in group.committed for p in ps] + group.open:
-            if {id(r) for r in product.registers} & {id(r) for r in registers}:
+            if not own.isdisjoint(map(id, product.registers)):
                 same = [a is b for a, b in zip(product.registers, registers, strict=True)]
                 assert all(same), f"a product under way has some of the registers of {product.text}"
                 product.registers = []

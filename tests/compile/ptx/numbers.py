@@ -29,6 +29,7 @@ class Operands(Protocol):
         """An array of numbers of a type: signed, unsigned, floats, or booleans."""
 
 
+@functools.cache
 def unsigned(bits: int) -> Any:
     return np.dtype(f"u{max(1, bits // 8)}")
 
