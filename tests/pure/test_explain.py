@@ -28,6 +28,7 @@ from proton.viewer import Run
 from proton.viewer.explain import rules
 from proton.viewer.explain.explanation import basis
 from proton.viewer.explain.finding import Finding
+from proton.viewer.explain.subject import KernelView
 
 Make = Callable[[], RawRun]
 
@@ -82,6 +83,11 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
         "stalls", lambda: sampled(gpu(loop()), "long_scoreboard", 80),
         lambda: sampled(gpu(loop()), "not_selected", 80),
         r"80 % of samples are at x = load\(p\), and 100 % .* global .*\(matmul.py:14\) load ear",
+    ),
+    "lanes far apart": (
+        "stalls", lambda: sampled(gpu(loads(1500)), "lg_throttle", 80),
+        lambda: sampled(gpu(loads(1500)), "not_selected", 80),
+        r"80 % of samples are at x = load\(p\), and 100 % .* memory \(lg_throttle\).* in a row",
     ),
     "shared memory limits": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
                              lambda: gpu(loads(40)), "limited by shared memory: 128 KB"),
@@ -205,6 +211,20 @@ def test_what_a_fix_gains_is_as_estimated(fix: str) -> None:
     gained = time_of(bad()) - time_of(good())
     assert gained > 0
     assert 1 / 1.5 <= estimate / gained <= 1.5, (estimate, gained)
+
+
+def test_what_other_programs_hide_is_at_stake_where_a_unit_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of eight programs on an SM one always has its data; none has room in a queue that is full."""
+    monkeypatch.setattr(KernelView, "resident", 8.0)
+    part = {}
+    for reason in ("long_scoreboard", "mio_throttle"):
+        run = Run(sampled(gpu(loads(1500)), reason, 60))
+        found = {each.rule: each for each in run.findings.findings}.get("stalls")
+        part[reason] = found.gain_ns / run.findings.kernels[0].time_ns if found else 0.0
+    assert part["long_scoreboard"] < 0.05
+    assert part["mio_throttle"] == pytest.approx(0.6, rel=0.01)
 
 
 def test_a_sampler_that_gave_nothing_is_told() -> None:

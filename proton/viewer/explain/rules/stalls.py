@@ -1,7 +1,7 @@
 """The line at which warps of a kernel wait most, by samples of program counters.
 
 The time at stake is that of the samples there which wait for the line's main reason: with other
-programs on an SM less of it is idle.
+programs on an SM less of it is idle. Where a unit is full, they wait for it as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ REASONS = {
         "results of shared memory or special functions",
         "fewer exchanges between threads, or other work between them and what needs them",
     ),
-    "lg_throttle": ("room for more accesses of global memory", "wider accesses, fewer of them"),
+    "lg_throttle": (
+        "room for more accesses of global memory",
+        "wider accesses, fewer of them, and blocks whose last dimension lies in a row in memory: "
+        "a warp whose lanes are far apart takes a piece of memory for each",
+    ),
     "mio_throttle": (
         "room for more accesses of shared memory and special functions",
         "wider accesses, fewer exchanges between threads",
@@ -41,6 +45,7 @@ REASONS = {
     "no_instructions": ("instructions to arrive", "a smaller loop: fewer unrolled iterations"),
     "sleeping": ("the end of its sleep", "shorter waits for what other programs write"),
 }
+_FULL = "_throttle"  # how reasons of a full unit end
 BARRIERS = (
     "an mbarrier",
     "more slots between the groups of warps, or copies that begin earlier (more num_stages)",
@@ -83,11 +88,17 @@ def _of(kernel: KernelView, variant: int) -> Said:
     if not len(waits) or waits["share"].iloc[0] < 100 * LEAST_PART:
         return
     top = waits.iloc[0]
-    gain = kernel.gain(top["share"] / 100)
+    at = own[(own["file"] == top["file"]) & (own["line"] == top["line"])]
+    reasons, part = [top["reason"]], top["share"]
+    gain = kernel.gain(part / 100)
+    if top["reason"].endswith(_FULL):
+        full = at[at["reason"].str.endswith(_FULL)]
+        reasons, part = sorted(set(full["reason"])), full["share"].sum()
+        gain = kernel.time_ns * part / 100
     if gain < LEAST_PART * kernel.time_ns:
         return  # other programs of an SM go on meanwhile
-    at = own[(own["file"] == top["file"]) & (own["line"] == top["line"])]
-    what, advice = REASONS[top["reason"]]
+    # Accesses of global memory pass both queues.
+    what, advice = REASONS["lg_throttle" if "lg_throttle" in reasons else top["reason"]]
     if top["awaited"] == BARRIER:
         what, advice = BARRIERS
     made = f", made in {top['awaited']}" if top["awaited"] not in ("", BARRIER) else ""
@@ -97,14 +108,14 @@ def _of(kernel: KernelView, variant: int) -> Said:
         rule=RULE.name,
         kernel=kernel.label,
         sentence=f"{at['share'].sum():.0f} % of samples are at {code}, and "
-        f"{100 * top['samples'] / at['samples'].sum():.0f} % of these wait for {what}{made} "
-        f"({top['reason']})",
+        f"{100 * part / at['share'].sum():.0f} % of these wait for {what}{made} "
+        f"({', '.join(reasons)})",
         gain_ns=gain,
         advice=advice,
         visits=int(own["samples"].sum()),
         numbers={
             "line_percent": float(at["share"].sum()),
-            "reason_percent": float(top["share"]),
+            "reason_percent": float(part),
             "samples": float(at["samples"].sum()),
         },
         slices=kernel.open_launch(kernel.typical_launch),
