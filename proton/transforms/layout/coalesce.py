@@ -1,7 +1,8 @@
 """Gives every memory access the layout in which it is widest."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from proton.analysis.atomics import atomic_elements
@@ -39,8 +40,9 @@ class Coalesce(Pass):
         %y = tt.load %q : tensor<1024x!tt.ptr<f32>, #four_a_thread>
         %x = ttg.convert_layout %y
 
-    Where accesses are of single elements, a thread has several of each run of contiguous ones, a
-    constant apart: they share an address.
+    Where nothing is known of an address, lanes follow the dimension along which it would go if its
+    index did not wrap around. Where accesses are of single elements, a thread has several of each
+    run of contiguous ones, a constant apart: they share an address.
 
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
     in another need not move: that of the widest, but none that is wider than a store in the same
@@ -60,8 +62,8 @@ class Coalesce(Pass):
         ops = all_ops(module)
         accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
         copied = [op for op in ops if isa(op, ttng.TMALoadOp)]
-        guesses = _Guesses(module)
-        plans = [(op, *_wishes(op, infos, guesses, self.target.facts)) for op in accesses]
+        guess = functools.cache(lambda: AxisInfos(module, guess=True))
+        plans = [(op, *_wishes(op, infos, guess, self.target.facts)) for op in accesses]
         has_products = any(has(op, Multiplies) for op in ops)
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
@@ -101,24 +103,13 @@ def _of_block(value: Value, warps: int, lanes: int) -> LinearLayout:
     return shapes.vectorized(shape, order, vector, warps, lanes=lanes)
 
 
-class _Guesses:
-    """What is most often so, found where it is asked for."""
-
-    def __init__(self, module: Module) -> None:
-        self._module = module
-
-    @cached_property
-    def infos(self) -> AxisInfos:
-        return AxisInfos(self._module, guess=True)
-
-
 def _wishes(
-    op: Operation, infos: AxisInfos, guesses: _Guesses, chip: Chip
+    op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chip: Chip
 ) -> tuple[tuple[int, ...], int]:
     """(order of dimensions, elements of one access) that suit an access."""
     pointer = op.operands[0]
     info = infos[pointer]
-    order = order_of(info if max(info.contiguity) > 1 else guesses.infos[pointer])
+    order = order_of(info if max(info.contiguity) > 1 else guess()[pointer])
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
     if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
         return order, min(vector, atomic_elements(op, chip))

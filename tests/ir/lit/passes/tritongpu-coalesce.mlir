@@ -5,6 +5,7 @@
 #one256 = #ttg.linear<[[32], [64], [128]], [[1], [2], [4], [8], [16]], [], []>
 #one512 = #ttg.linear<[[32], [64], [128], [256]], [[1], [2], [4], [8], [16]], [], []>
 #rows = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [0, 32]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [], []>
+#tall = #ttg.linear<[[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [], []>
 
 module attributes {"ttg.num-warps" = 1 : i32} {
 
@@ -47,6 +48,30 @@ func.func @bytes(%x: !tt.ptr<i8> {tt.divisibility = 16 : i32}, %v: tensor<512xi8
   %s = "tt.splat"(%x) : (!tt.ptr<i8>) -> tensor<512x!tt.ptr<i8>, #one512>
   %p = "tt.addptr"(%s, %i) : (tensor<512x!tt.ptr<i8>, #one512>, tensor<512xi32, #one512>) -> tensor<512x!tt.ptr<i8>, #one512>
   "tt.store"(%p, %v) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<512x!tt.ptr<i8>, #one512>, tensor<512xi8, #one512>) -> ()
+  return
+}
+
+// Columns that wrap around at any number, of rows as far apart: lanes follow the columns, and take
+// an element each.
+
+// CHECK-LABEL: func.func @wrapped_columns(
+// CHECK: "tt.load"({{.*}} -> tensor<64x32xf32, #ttg.linear<{{..}}32, 0], {{.*}}, {{..}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [], []>>
+func.func @wrapped_columns(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) {
+  %i = "tt.make_range"() {start = 0 : i32, end = 64 : i32} : () -> tensor<64xi32>
+  %j = "tt.make_range"() {start = 0 : i32, end = 32 : i32} : () -> tensor<32xi32>
+  %s = "tt.splat"(%n) : (i32) -> tensor<64xi32>
+  %t = "tt.splat"(%n) : (i32) -> tensor<32xi32>
+  %w = arith.remsi %i, %s : tensor<64xi32>
+  %k = arith.muli %j, %t : tensor<32xi32>
+  %ie = "tt.expand_dims"(%w) {axis = 1 : i32} : (tensor<64xi32>) -> tensor<64x1xi32>
+  %je = "tt.expand_dims"(%k) {axis = 0 : i32} : (tensor<32xi32>) -> tensor<1x32xi32>
+  %ib = "tt.broadcast"(%ie) : (tensor<64x1xi32>) -> tensor<64x32xi32>
+  %jb = "tt.broadcast"(%je) : (tensor<1x32xi32>) -> tensor<64x32xi32>
+  %o = arith.addi %ib, %jb : tensor<64x32xi32>
+  %l = "ttg.convert_layout"(%o) : (tensor<64x32xi32>) -> tensor<64x32xi32, #tall>
+  %b = "tt.splat"(%x) : (!tt.ptr<f32>) -> tensor<64x32x!tt.ptr<f32>, #tall>
+  %p = "tt.addptr"(%b, %l) : (tensor<64x32x!tt.ptr<f32>, #tall>, tensor<64x32xi32, #tall>) -> tensor<64x32x!tt.ptr<f32>, #tall>
+  %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x32x!tt.ptr<f32>, #tall>) -> tensor<64x32xf32, #tall>
   return
 }
 
