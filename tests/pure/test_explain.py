@@ -227,6 +227,17 @@ def test_what_other_programs_hide_is_at_stake_where_a_unit_is_full(
     assert part["mio_throttle"] == pytest.approx(0.6, rel=0.01)
 
 
+def test_what_warps_wait_for_comes_ahead_of_an_idle_chip() -> None:
+    """... whatever each says is at stake; the chip's own rank is by what it says."""
+    run = Run(counted(sampled(gpu(loads(1500)), "mio_throttle", 30), tensor=12.0, dram=9.0))
+    found = [(each.rule, each.gain_ns) for each in run.findings.findings]
+    rules_ = [rule for rule, _ in found]
+    assert rules_.index("stalls") + 1 == rules_.index("utilization")
+    assert dict(found)["stalls"] < dict(found)["utilization"]
+    alone = Run(counted(sampled(gpu(loads(1500)), "not_selected", 30), tensor=12.0, dram=9.0))
+    assert alone.findings.findings[0].rule == "utilization"
+
+
 def test_a_sampler_that_gave_nothing_is_told() -> None:
     raw = sampled(gpu(loads(1500)), "long_scoreboard", 60)
     none = replace(raw.kernels[0].pc_samples, functions=(), reasons=(), rows=())

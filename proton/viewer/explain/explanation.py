@@ -178,10 +178,21 @@ def explain(tables: Tables) -> Explanation:
         run=tables.name,
         time_ns=subject.time_ns,
         kernels=tuple(map(_time, kernels)),
-        findings=tuple(sorted(findings, key=lambda f: (f.happens_once, -f.gain_ns))),
+        findings=tuple(_ranked(findings)),
         unrecorded=tuple(each for each in said if isinstance(each, Unrecorded)),
         warnings=tuple(tables.loss_warnings()),
     )
+
+
+def _ranked(findings: list[Finding]) -> list[Finding]:
+    """By what is at stake; ahead of what comes behind others the greatest of these."""
+    by_gain = sorted(findings, key=lambda f: (f.happens_once, -f.gain_ns))
+    ranked: list[Finding] = []
+    for each in by_gain:
+        reasons = (f for f in by_gain if f.kernel == each.kernel and not f.happens_once)
+        why = next((f for f in reasons if f.rule in rules()[each.rule].behind), None)
+        ranked += [f for f in (why, each) if f and not any(f is other for other in ranked)]
+    return ranked
 
 
 def _time(kernel: KernelView) -> KernelTime:

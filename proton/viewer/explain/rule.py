@@ -18,12 +18,14 @@ class Rule:
     """A rule: `find` says what it finds in a run, and what it would need to.
 
     A module of `proton.viewer.explain.rules` is a rule: it has a `RULE`. `about` is what it looks
-    for, in a line.
+    for, in a line. What it finds is shown behind what the rules `behind` find of the same kernel,
+    where they say why.
     """
 
     name: str
     about: str
     find: Callable[[Subject], Said]
+    behind: tuple[str, ...] = ()
 
 
 @cache

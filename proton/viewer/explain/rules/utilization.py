@@ -104,4 +104,9 @@ def _listed(parts: dict[str, float]) -> str:
     return ", ".join(f"{name} {part:.0f} %" for name, part in parts.items())
 
 
-RULE = Rule(name="utilization", about="neither tensor cores nor memory are busy", find=find)
+RULE = Rule(
+    name="utilization",
+    about="neither tensor cores nor memory are busy",
+    find=find,
+    behind=("copies", "dot-gaps", "exposed", "few-slots", "late-warp", "stalls", "waits"),
+)
