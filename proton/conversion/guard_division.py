@@ -7,11 +7,11 @@ a mask cuts a block: the lanes it masks off hold 0.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect import isa, names_of
+from proton.dialect import names_of
 from proton.dialect.builtin import bits_of
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, ir
-from proton.dialect.walk import before, defining_op, ops_named
+from proton.dialect.walk import before, constant_in, ops_named
 from proton.passes import Pass, register
 
 _SIGNED = names_of(arith.DivSIOp, arith.RemSIOp)
@@ -33,15 +33,8 @@ class GuardDivision(Pass):
 
 
 def _is_safe_constant(divisor: Value) -> bool:
-    op = defining_op(divisor)
-    if not isa(op, arith.ConstantOp):
-        return False
-    attribute = op.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return False
-        attribute = attribute.get_splat_value()
-    return ir.IntegerAttr(attribute).value not in (0, -1)
+    known = constant_in(divisor)
+    return known is not None and ir.IntegerAttr(known).value not in (0, -1)
 
 
 def _guarded(op: Operation) -> Value:

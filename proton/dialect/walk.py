@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from proton.base.errors import SourceSpan
 from proton.dialect import Kind, isa, name_of, names_of
 from proton.dialect.attributes import KERNEL
-from proton.dialect.mlir import Attribute, Location, Module, Operation, Value, func, ir
+from proton.dialect.mlir import Attribute, Location, Module, Operation, Value, arith, func, ir, llvm
 
 
 def all_ops(root: Module | Operation) -> list[Operation]:
@@ -111,9 +111,10 @@ def backward_slice(
 
 
 def constant_in(value: Value) -> Attribute | None:
-    """The attribute of the scalar that a constant is, or is filled with; None for the rest."""
+    """The attribute of the scalar that a constant is, or is filled with, one of `llvm`, too; None
+    for the rest."""
     op = defining_op(value)
-    if op is None or op.name != "arith.constant":
+    if not isa(op, arith.ConstantOp, llvm.ConstantOp):
         return None
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr):

@@ -16,7 +16,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import create
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir, tensor
-from proton.dialect.walk import before, defining_op, functions, ops_named, replace
+from proton.dialect.walk import before, constant_in, defining_op, functions, ops_named, replace
 from proton.passes import Pass, register
 
 
@@ -91,11 +91,7 @@ def uniform_scalar(value: Value) -> Value | Attribute | None:
         return uniform_scalar(op.operands[0])
     if isa(op, tt.SplatOp):
         return op.operands[0]
-    if isa(op, arith.ConstantOp):
-        attribute = op.attributes["value"]
-        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-            return attribute.get_splat_value()
-    return None
+    return constant_in(value)
 
 
 def _rewrite_access(access: _Access, substitutes: Substitutes) -> None:

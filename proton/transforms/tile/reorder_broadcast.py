@@ -7,7 +7,7 @@ from proton.dialect import Kind, isa, tt
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
-from proton.dialect.walk import all_ops, before, defining_op, producer_of, replace
+from proton.dialect.walk import all_ops, before, constant_in, defining_op, producer_of, replace
 from proton.passes import Pass, register
 
 
@@ -74,11 +74,7 @@ def _fill(value: Value) -> Value | Attribute | None:
     op = defining_op(value)
     if isa(op, tt.SplatOp):
         return op.operands[0]
-    if isa(op, arith.ConstantOp):
-        attribute = op.attributes["value"]
-        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-            return attribute.get_splat_value()
-    return None
+    return constant_in(value)
 
 
 def _compute(op: Operation, shape: tuple[int, ...], widen: Kind) -> None:

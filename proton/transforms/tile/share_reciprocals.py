@@ -32,6 +32,7 @@ from proton.dialect.walk import (
     all_ops,
     backward_slice,
     before,
+    constant_in,
     defining_op,
     ops_named,
     parent_of,
@@ -79,15 +80,10 @@ class ShareReciprocals(Pass):
 
 def _exact_reciprocal(divisor: Value) -> float | None:
     """The reciprocal of a constant power of two, if both are normal numbers of fp32."""
-    op = defining_op(divisor)
-    if not isa(op, arith.ConstantOp) or element_of(divisor) != ir.F32Type.get():
+    known = constant_in(divisor)
+    if known is None or element_of(divisor) != ir.F32Type.get():
         return None
-    attribute = op.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return None
-        attribute = attribute.get_splat_value()
-    number = float(ir.FloatAttr(attribute).value)
+    number = float(ir.FloatAttr(known).value)
     is_exact = _SMALL <= abs(number) <= _LARGE and abs(numbers.frexp(number)[0]) == _MANTISSA
     return 1 / number if is_exact else None
 

@@ -25,7 +25,7 @@ from proton.dialect.emit import emit_if, intrinsic, remade
 from proton.dialect.mlir import Type, Value, arith, ir, llvm, vector
 from proton.dialect.mlir import math as mlir_math
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import defining_op
+from proton.dialect.walk import constant_in, defining_op
 
 
 def scalar_type(type_: Type) -> Type:
@@ -164,25 +164,18 @@ def _minimum(ctx: Lowering, site: Site) -> list[Value]:
     """The smaller number. Of fp32 it is one instruction with the maximum that it is of, where that
     keeps above the negative of a constant what this keeps below the constant."""
     value, bound = site.operands
-    lower, most = defining_op(value), _constant_of(bound)
+    lower, most = defining_op(value), _float_in(bound)
     if ctx.chip.has_clamp and isa(lower, arith.MaxNumFOp) and v.element(value).width == 32:
-        least = _constant_of(lower.operands[1])
+        least = _float_in(lower.operands[1])
         if most is not None and least is not None and most == -least > 0:
             return [ctx.primitives.clamp(lower.operands[0], bound)]
     return [v.binary(llvm.MinNumOp, value, bound)]
 
 
-def _constant_of(value: Value) -> float | None:
+def _float_in(value: Value) -> float | None:
     """The number that all elements are, where it is known."""
-    op = defining_op(value)
-    if op is None or not isa(op, llvm.ConstantOp):
-        return None
-    number = op.attributes["value"]
-    if isinstance(number, ir.DenseElementsAttr):
-        if not number.is_splat:
-            return None
-        number = number.get_splat_value()
-    return ir.FloatAttr(number).value if isinstance(number, ir.FloatAttr) else None
+    number = constant_in(value)
+    return number.value if isinstance(number, ir.FloatAttr) else None
 
 
 @lowers(tt.PreciseDivFOp)
