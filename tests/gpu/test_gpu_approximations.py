@@ -55,6 +55,16 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Bound, float, float]] = {
 }
 
 
+@pytest.mark.parametrize("bound", [448.0, 1e-39, 3e38])
+def test_a_clamp_around_zero_is_exact(rng: np.random.Generator, bound: float) -> None:
+    x = sample(rng, "float32", SIZE)
+    got = apply(f"tl.clamp(a, -{bound}, {bound})", (x, "float32"), out="float32")
+    most = np.float32(bound)
+    want = np.clip(x, -most, most)
+    want[np.isnan(x)] = np.copysign(most, x)[np.isnan(x)]  # docs/math.md
+    assert_same(got, want, "float32", [x])
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_fp32(rng: np.random.Generator, name: str) -> None:
     function, bound, low, high = FUNCTIONS[name]
