@@ -137,11 +137,12 @@ def offset_of(opcode: str) -> int:
     return next(at for (_, at), n in code.numbers.items() if code.texts[n].startswith(opcode))
 
 
-def sampled(raw: RawRun, reason: str, part: int) -> RawRun:
+def sampled(raw: RawRun, reasons: str | dict[str, int], part: int = 0) -> RawRun:
     """A run whose kernel was sampled 100 times: `part` of these wait for a reason at the load of
-    line 14, the others are of warps that issue in line 15."""
-    counts = {("matmul", offset_of("LDG"), reason): part,
-              ("matmul", offset_of("STG"), "selected"): 100 - part}  # fmt: skip
+    line 14, or so many for each of several, the others are of warps that issue in line 15."""
+    parts = {reasons: part} if isinstance(reasons, str) else reasons
+    counts = {("matmul", offset_of("LDG"), reason): part for reason, part in parts.items()}
+    counts["matmul", offset_of("STG"), "selected"] = 100 - sum(parts.values())
     samples = PCSamples.of(
         {key: count for key, count in counts.items() if count},
         cycles=1024, launches=2, dropped=3, overflows=0, cubin=cubin(),

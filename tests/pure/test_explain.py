@@ -227,6 +227,26 @@ def test_what_other_programs_hide_is_at_stake_where_a_unit_is_full(
     assert part["mio_throttle"] == pytest.approx(0.6, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("reasons", "says", "percent"),
+    [
+        ({"mio_throttle": 40, "lg_throttle": 20}, "global memory (lg_throttle, mio_throttle)", 60),
+        ({"math_pipe_throttle": 40, "lg_throttle": 20}, "pipe (math_pipe_throttle)", 40),
+        ({"math_pipe_throttle": 20, "lg_throttle": 40}, "global memory (lg_throttle)", 40),
+    ],
+)
+def test_queues_of_one_access_are_one_reason_and_other_units_are_not(
+    reasons: dict[str, int], says: str, percent: int
+) -> None:
+    found = by_rule(sampled(gpu(loads(1500)), reasons))["stalls"]
+    assert says in found.sentence
+    assert found.numbers["reason_percent"] == percent
+
+
+def test_rules_come_behind_rules_that_there_are() -> None:
+    assert {name for rule in rules().values() for name in rule.behind} <= set(rules())
+
+
 def test_what_warps_wait_for_comes_ahead_of_an_idle_chip() -> None:
     """... whatever each says is at stake; the chip's own rank is by what it says."""
     run = Run(counted(sampled(gpu(loads(1500)), "mio_throttle", 30), tensor=12.0, dram=9.0))

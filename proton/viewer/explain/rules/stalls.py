@@ -6,12 +6,18 @@ programs on an SM less of it is idle. Where a unit is full, they wait for it as 
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 from proton.base.errors import ProtonError
 from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables.labels import variant_numbers
 from proton.viewer.tables.pc_samples import BARRIER
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What a reason waits for, and what to try. Others are of warps that could issue, or hardly wait.
 REASONS = {
@@ -46,6 +52,8 @@ REASONS = {
     "sleeping": ("the end of its sleep", "shorter waits for what other programs write"),
 }
 _FULL = "_throttle"  # how reasons of a full unit end
+_QUEUES = ("lg_throttle", "mio_throttle")  # accesses of global memory pass both
+_GLOBAL = re.compile(r"(@!?U?P\w+ +)?(LD|ST|RED|ATOM)(G\w*|L)?[. ]")  # ... and of local memory
 BARRIERS = (
     "an mbarrier",
     "more slots between the groups of warps, or copies that begin earlier (more num_stages)",
@@ -89,16 +97,14 @@ def _of(kernel: KernelView, variant: int) -> Said:
         return
     top = waits.iloc[0]
     at = own[(own["file"] == top["file"]) & (own["line"] == top["line"])]
-    reasons, part = [top["reason"]], top["share"]
-    gain = kernel.gain(part / 100)
-    if top["reason"].endswith(_FULL):
-        full = at[at["reason"].str.endswith(_FULL)]
-        reasons, part = sorted(set(full["reason"])), full["share"].sum()
-        gain = kernel.time_ns * part / 100
+    main = top["reason"]
+    same = at[at["reason"].isin(_QUEUES if main in _QUEUES else [main])]
+    part = same["share"].sum() if main in _QUEUES else top["share"]
+    gain = kernel.time_ns * part / 100 if main.endswith(_FULL) else kernel.gain(part / 100)
     if gain < LEAST_PART * kernel.time_ns:
         return  # other programs of an SM go on meanwhile
-    # Accesses of global memory pass both queues.
-    what, advice = REASONS["lg_throttle" if "lg_throttle" in reasons else top["reason"]]
+    is_global = main in _QUEUES and _are_global(tables.pc_samples("line,reason,instruction"), same)
+    what, advice = REASONS["lg_throttle" if is_global else main]
     if top["awaited"] == BARRIER:
         what, advice = BARRIERS
     made = f", made in {top['awaited']}" if top["awaited"] not in ("", BARRIER) else ""
@@ -109,7 +115,7 @@ def _of(kernel: KernelView, variant: int) -> Said:
         kernel=kernel.label,
         sentence=f"{at['share'].sum():.0f} % of samples are at {code}, and "
         f"{100 * part / at['share'].sum():.0f} % of these wait for {what}{made} "
-        f"({', '.join(reasons)})",
+        f"({', '.join(sorted(set(same['reason'])))})",
         gain_ns=gain,
         advice=advice,
         visits=int(own["samples"].sum()),
@@ -122,6 +128,13 @@ def _of(kernel: KernelView, variant: int) -> Said:
         file=top["file"],
         line=int(top["line"]),
     )
+
+
+def _are_global(instructions: pd.DataFrame, rows: pd.DataFrame) -> bool:
+    """True if most samples of rows, of one kernel and line, are of accesses of global memory."""
+    found = instructions.merge(rows[["kernel", "variant", "file", "line", "reason"]])
+    is_one = found["sass"].str.match(_GLOBAL)
+    return bool(2 * found["samples"][is_one].sum() > found["samples"].sum())
 
 
 RULE = Rule(name="stalls", about="the line at which warps wait most, by PC sampling", find=find)
