@@ -68,8 +68,9 @@ def run(path: Path) -> dict[str, Any]:
 
 
 def run_fresh(path: Path) -> dict[str, Any]:
-    """In a process that has imported nothing."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    """In a process that has imported nothing. On one thread: whether a launch takes more, whose
+    code is made then, depends on how long its first program took."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PROTON_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "error", path]
     return result_of(subprocess.run(command, env=environment, text=True, capture_output=True))
 
