@@ -10,6 +10,7 @@ from proton.transforms.records.number_iterations import NumberIterations
 from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.across_control_flow import AcrossControlFlow
 from proton.transforms.tile.combine import Combine
+from proton.transforms.tile.drop_dead_values import DropDeadValues
 from proton.transforms.tile.loop_unroll import LoopUnroll
 from proton.transforms.tile.mangle_symbols import MangleSymbols
 from proton.transforms.tile.reorder_broadcast import ReorderBroadcast
@@ -47,6 +48,7 @@ def ttir_passes(
         Upstream("canonicalize,cse"),
         AcrossControlFlow(),
         LoopUnroll(),
+        DropDeadValues(),
         Upstream("canonicalize,cse"),
         Upstream("symbol-dce"),
         # Before any pass declares a function of a library, whose name a kernel may have.

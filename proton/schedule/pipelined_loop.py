@@ -27,7 +27,6 @@ from proton.dialect.builtin import i32_attr
 from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.dialect.traits import Combines, Pure, has
 from proton.dialect.ttg import BarrierOp, is_tensor, mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import (
     AsyncCommitGroupOp,
@@ -46,7 +45,7 @@ from proton.dialect.ttng_memory import (
     barriers,
     one_barrier,
 )
-from proton.dialect.walk import all_ops, before, defining_op, producer_of
+from proton.dialect.walk import all_ops, before, producer_of
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.buffers import begin_tma, start_barriers, take_from
 from proton.schedule.loads import Load
@@ -272,7 +271,6 @@ class PipelinedLoop:
             phases = [next_phase(phase, indices[1]) for phase in phases]
         for number, value in enumerate([*following, *phases, *indices]):
             end.operands[old + number] = value
-        _drop_unused(self.loop, old)
 
     def _anchor(self, mark: SyncPoint) -> Operation | None:
         """The op that stands behind a mark; None for the end. Waits for dots do not stand there
@@ -348,32 +346,6 @@ class PipelinedLoop:
     def _arrive(self, index: Value, pendings: int) -> None:
         barrier = MemDescIndexOp(self.landed, index, one_barrier()).result
         ArriveWithCopiesOp(barrier, i32_attr(pendings))
-
-
-def _drop_unused(loop: Operation, count: int) -> None:
-    """Makes the loop's first carried values their own successors, where nothing asks for them
-    but they themselves: the canonicalizer takes such away."""
-    view = ForLoop(loop)
-    arguments, end = view.iter_args, end_of(view.body)
-    live: set[Value] = set()
-    asked = [n for n in range(len(arguments)) if n >= count or list(loop.results[n].uses)]
-    work: list[Value] = [end.operands[n] for n in asked]
-    for op in all_ops(view.op):
-        if not has(op, Pure) and not has(op, Combines) and op != end:
-            work += op.operands
-    while work:
-        value = work.pop()
-        if value in live:
-            continue
-        live.add(value)
-        made_by = defining_op(value)
-        if made_by is not None:
-            work += made_by.operands
-        elif value in arguments:
-            work.append(end.operands[arguments.index(value)])
-    for number in range(count):
-        if number not in asked and arguments[number] not in live:
-            end.operands[number] = arguments[number]
 
 
 def clone(

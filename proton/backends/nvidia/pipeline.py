@@ -59,6 +59,7 @@ from proton.transforms.schedule.schedule_loops import ScheduleLoops
 from proton.transforms.schedule.stagger_partitions import StaggerPartitions
 from proton.transforms.tile.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.tile.compute_carried_offsets import ComputeCarriedOffsets
+from proton.transforms.tile.drop_dead_values import DropDeadValues
 from proton.transforms.tile.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.tile.licm import LICM
 from proton.transforms.tile.loop_aware_cse import LoopAwareCSE
@@ -99,6 +100,8 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         ClearAccumulators(),
         # A limit of registers is for programs of the same threads.
         ScheduleLoops(options.target, num_stages=options.num_stages, roles=options.maxnreg is None),
+        # What addresses ahead replaced.
+        DropDeadValues(),
     ]
 
 

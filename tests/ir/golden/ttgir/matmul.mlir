@@ -357,7 +357,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %81 = arith.cmpi eq, %80, %c3_i32_8 : i32
       %c0_i32_9 = arith.constant 0 : i32
       %82 = arith.select %81, %c0_i32_9, %80 : i32
-      scf.yield %61, %arg9, %arg10, %75, %76, %arg14, %74, %79, %82 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+      scf.yield %61, %62, %63, %75, %76, %arg14, %74, %79, %82 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
     "ttg.async_wait"(%48#6) {pendings = 0 : i32} : (!ttg.async_token) -> ()
     %49 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
