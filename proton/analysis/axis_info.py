@@ -23,6 +23,7 @@ from proton.analysis.axis_rules import (
     GUESSES,
     RULES,
     AxisInfo,
+    Infos,
     element_bytes,
     elementwise,
     power,
@@ -32,8 +33,8 @@ from proton.analysis.axis_rules import (
 from proton.analysis.call_graph import callee_name, callers_first, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.base.chips.chip import ACCESS_BYTES
-from proton.dialect import isa
-from proton.dialect.attributes import DIVISIBILITY
+from proton.dialect import isa, tt
+from proton.dialect.attributes import DIVISIBILITY, KERNEL
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, func, ir, scf
 from proton.dialect.regions import Branch, ForLoop
@@ -42,6 +43,7 @@ from proton.dialect.tt import is_pointer_like
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import defining_op
+from proton.layout.tensor_map import ROW_BYTES
 
 _HINTED = ("contiguity", "divisibility", "constancy")
 _HINTS = tuple(f"tt.{name}" for name in _HINTED)
@@ -115,6 +117,18 @@ class AxisInfos(ForwardDataflow[None]):
         self._arguments[name] = (
             [a.join(b) for a, b in zip(before, infos, strict=True)] if before else infos
         )
+
+
+@RULES.of(tt.DescriptorStrideOp)
+def _stride(op: Operation, infos: Infos) -> AxisInfo | None:
+    """A launcher passes tensors whose rows are multiples of 16 bytes apart."""
+    descriptor, axis = op.operands[0], ir.IntegerAttr(op.attributes["axis"]).value
+    block = descriptor.type.target
+    is_passed = defining_op(descriptor) is None and KERNEL in descriptor.owner.owner.attributes
+    if not is_passed or axis == len(block.shape) - 1:
+        return None
+    multiple = max(1, ROW_BYTES * 8 // block.element_type.width)
+    return AxisInfo((1,), (multiple,), (1,))
 
 
 @functools.cache

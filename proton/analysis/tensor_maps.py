@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from proton.analysis.call_graph import function_of
 from proton.analysis.scratch import stored_bytes
-from proton.dialect import by_name, isa, ttng
+from proton.dialect import by_name, isa, tt, ttng
 from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.ttg import shared_layout
@@ -29,7 +29,8 @@ def formula(value: Value, entry: Block) -> Formula | None:
         return ["argument", ir.BlockArgument(value).arg_number] if value.owner == entry else None
     if isa(op, arith.ConstantOp):
         return int(ir.IntegerAttr(op.attributes["value"]).value)
-    if has(op, KeepsNumber):
+    # A size or stride of an argument's is an argument once descriptors are unpacked.
+    if has(op, KeepsNumber) or isa(op, tt.DescriptorSizeOp, tt.DescriptorStrideOp):
         return formula(op.operands[0], entry)
     if op.name not in _OPERATORS:
         return None

@@ -17,6 +17,7 @@ from proton.runtime.nvidia.global_scratch import GlobalScratch
 from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import AUTO, Instrumentation
 from tests.compile.fake_cuda import STREAM, FakeDriver
+from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_gpu_records import compiled
 from tests.gpu import test_gpu_made_descriptors as made
 
@@ -386,6 +387,31 @@ def test_the_host_makes_what_it_can() -> None:
     kernel = known.warmup(x, tl.float32, 64, M=32, target=TARGET)
     assert len(kernel.metadata["tensor_maps"]) == 2
     assert kernel.metadata["global_scratch_size"] == 0
+
+
+@proton.jit
+def copy_like(x, out, n, M: tl.constexpr, N: tl.constexpr):
+    """As triton_kernels writes: the tensor of another descriptor, under another address."""
+    y = tl.make_tensor_descriptor(out, x.shape, (*x.strides[:-1], 1), x.block_shape)
+    for i in range(0, n, M):
+        y.store([i, 0], x.load([i, 0]))
+
+
+def test_the_host_knows_what_a_descriptor_says_of_its_tensor(rng: np.random.Generator) -> None:
+    """Its rows are multiples of 16 bytes apart, so these of the other one are."""
+    x = TensorDescriptor(tl.float16, [640, 40], [40, 1], [32, 32])
+    kernel = copy_like.warmup(x, tl.float16, 64, M=32, N=32, target=TARGET)
+    loaded, stored = kernel.metadata["tensor_maps"]
+    assert [stored[name] for name in ("box", "swizzle")] == [loaded[n] for n in ("box", "swizzle")]
+    assert stored["base"] != loaded["base"]
+    assert kernel.metadata["global_scratch_size"] == 0
+    source, out = rng.standard_normal((2, 50, 40)).astype(np.float16)
+    before = out.copy()
+    described = TensorDescriptor.from_tensor(source, [32, 32])
+    with Emulation(4, rng).installed():
+        copy_like[(1,)](described, out, 64, M=32, N=32)
+    np.testing.assert_array_equal(out[:, :32], source[:, :32])
+    np.testing.assert_array_equal(out[:, 32:], before[:, 32:])
 
 
 # Blocks with rows of less than 16 bytes, which TMA has not
