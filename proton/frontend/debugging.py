@@ -109,12 +109,17 @@ def _globaltimer() -> tensor:
 
 @generator_rule(cuda.num_warps)
 def _num_warps(g: CodeGenerator) -> int:
-    return g.num_warps or 1
+    if not g.num_warps:
+        raise error(
+            "how many warps the launch has is not known in a function that the kernel is given",
+            "call tl.extra.cuda.num_warps() in the kernel, and pass the number on",
+        )
+    return g.num_warps
 
 
 @generator_rule(cuda.num_threads)
 def _num_threads(g: CodeGenerator) -> int:
-    return WARP_SIZE * g.num_warps or 1
+    return WARP_SIZE * _num_warps(g)
 
 
 @rule(cuda.smid)

@@ -58,6 +58,7 @@ class Frame:
             target=CPUTarget(),
             debug=self.program.debug,
             sanitize_overflow=self.program.sanitize_overflow,
+            num_warps=self.program.num_warps,
             caller=caller,
         )
         g.node, g.scopes = self.node, list(self.scopes)
@@ -68,7 +69,7 @@ class Frame:
         """What a rule gives for these operands; `node` is where, by default the site's place."""
         self.node = node or self.code.sites[site].node
         data: list[Any] = []
-        key = site, self.scopes, self.program.checks, key_of(operands, data)
+        key = site, self.scopes, self.program.chosen, key_of(operands, data)
         found = self.code.plans.get(key)
         if found is None:
             found = plan(self.generator(), self.node, rule, operands)
@@ -81,7 +82,7 @@ class Frame:
         """What a rule gives for variables like these, for its types; known from then on."""
         self.node = self.code.sites[site].node
         names, operands = tuple(env), tuple(env.values())
-        key = "types", site, self.program.checks, names, key_of(operands, [])
+        key = "types", site, self.program.chosen, names, key_of(operands, [])
         if key not in self.code.plans:
 
             def bound(g: CodeGenerator, *values: object) -> object:
@@ -208,7 +209,7 @@ class Frame:
     def returned(self, env: dict[str, object]) -> Any:
         """What the compiler says that the function returns, for its types."""
         names, operands = tuple(env), tuple(env.values())
-        key = "returned", self.program.checks, names, key_of(operands, [])
+        key = "returned", self.program.chosen, names, key_of(operands, [])
         if key not in self.code.plans:
             caller = self.caller
             assert caller is not None

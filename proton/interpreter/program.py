@@ -17,6 +17,8 @@ from proton.interpreter.rewrite import Rewritten, rewritten
 from proton.interpreter.values import Value
 from proton.language.function import DeviceFunction
 
+Chosen = tuple[bool, bool, int]  # debug, sanitize_overflow, num_warps: 0 where it is not asked
+
 
 class Interpreter:
     """Kernels as Python; what was made of a function is kept."""
@@ -41,14 +43,15 @@ class Program:
     memory: LaunchMemory
     debug: bool = False
     sanitize_overflow: bool = True
+    num_warps: int = 0
     recorder: ProgramRecorder = field(default_factory=NoRecorder)
     place: tuple[int, int, int] = (0, 0, 0)
     frame: Frame | None = None
 
     @property
-    def checks(self) -> tuple[bool, bool]:
+    def chosen(self) -> Chosen:
         """What code depends on besides its source and types."""
-        return self.debug, self.sanitize_overflow
+        return self.debug, self.sanitize_overflow, self.num_warps
 
     @contextlib.contextmanager
     def inside(self, frame: Frame) -> Iterator[None]:

@@ -274,6 +274,9 @@ def _chain(node: ast.expr) -> tuple[str, ...]:
     return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ()
 
 
+_WARPS = {"num_warps", "num_threads"}  # of tl.extra.cuda, and Gluon's
+
+
 class DeviceFunction:
     """A function in the tile language; `proton.jit` adds launching to it. `ir` is what it is
     compiled from, where that is no Python."""
@@ -315,7 +318,7 @@ class DeviceFunction:
         """Has another text, or one at another place, compiled."""
         self.source = source
         self.revision += 1
-        for cached in ("bound_names", "constexpr_names", "_reads"):
+        for cached in ("bound_names", "constexpr_names", "_reads", "asks_warps"):
             self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
@@ -401,6 +404,20 @@ class DeviceFunction:
             elif (python := python_function(value)) is not None:
                 found += python_links(python)
         return found
+
+    @functools.cached_property
+    def asks_warps(self) -> bool:
+        """True if this function, or one that it names, asks how many warps a launch has."""
+        seen: set[DeviceFunction] = set()
+        waiting = [self]
+        while waiting:
+            function = waiting.pop()
+            if any(_WARPS.intersection(chain) for chain in function._reads):
+                return True
+            named = {v for _, _, v in function._resolved() if isinstance(v, DeviceFunction)}
+            waiting += named - seen
+            seen |= named
+        return False
 
     def source_key(self, _open: tuple[object, ...] = ()) -> str:
         """Hash of this function's source, its place, and everything it can reach. Compiled code

@@ -39,6 +39,23 @@ def counts(out_ptr):
     tl.store(out_ptr + tl.arange(0, threads), warps)
 
 
+@proton.jit
+def threads_of_the_launch():
+    return tl.extra.cuda.num_threads()
+
+
+@proton.jit
+def asks_by_a_callee(out_ptr):
+    threads: tl.constexpr = threads_of_the_launch()
+    tl.store(out_ptr + tl.arange(0, threads), threads // 32)
+
+
+@proton.jit
+def asks_by_what_it_is_given(out_ptr, asks: tl.constexpr):
+    threads: tl.constexpr = asks()
+    tl.store(out_ptr + tl.arange(0, threads), threads // 32)
+
+
 def titled(specialization: Any) -> str:
     types, constants = specialization.signature, specialization.constants
     return f"fill_{types['out_ptr']}_{types['n']}_{types['BLOCK']}_{constants['BLOCK']}"
@@ -97,9 +114,24 @@ def test_the_threads_of_a_program_are_known_while_compiling() -> None:
         ttir = counts.warmup(tl.int32, num_warps=warps, target=HOPPER).asm["ttir"]
         assert f"end = {32 * warps} : i32" in ttir
         assert f"dense<{warps}>" in ttir
-    out = np.zeros(64, np.int32)
-    counts[(1,)](out, num_warps=8)
-    np.testing.assert_array_equal(out, [1] + 63 * [0])
+
+
+@pytest.mark.interpreted
+def test_a_kernel_hears_of_the_warps_that_a_launch_asks_for() -> None:
+    """The host may have laid data out for so many. Others have one code for any number."""
+    for options in ({"num_warps": 8}, {"num_warps": 1}, {}):
+        warps = options.get("num_warps", 4)
+        for kernel in (counts, asks_by_a_callee):
+            out = np.zeros(256, np.int32)
+            kernel[(1,)](out, **options)
+            np.testing.assert_array_equal(out, np.where(np.arange(256) < 32 * warps, warps, 0))
+    keys = {fill[(1,)](out, 3, BLOCK=8, **options).key for options in ({"num_warps": 8}, {})}
+    assert len(keys) == 1
+
+
+def test_a_function_that_a_kernel_is_given_cannot_ask_for_warps() -> None:
+    with pytest.raises(proton.CompilationError, match="pass the number on"):
+        asks_by_what_it_is_given[(1,)](np.zeros(256, np.int32), threads_of_the_launch, num_warps=8)
 
 
 def test_a_kernel_is_named_by_its_repr() -> None:

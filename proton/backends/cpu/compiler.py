@@ -54,14 +54,12 @@ def compile_kernel(
                 # Bounds are those of the kernel's arguments, which a function does not know.
                 keep_calls=not options.check_bounds,
                 target=CPUTarget(),
-                num_warps=options.layout_warps,
+                num_warps=options.warps,
                 num_ctas=options.num_ctas,
             )
         profiled = options.instrumentation
         of_layouts = (
-            [GluonToTriton(num_warps=options.layout_warps or DEFAULT_WARPS)]
-            if fn.has_layouts
-            else []
+            [GluonToTriton(num_warps=options.warps or DEFAULT_WARPS)] if fn.has_layouts else []
         )
         module = stages.run("ttir", module, [*of_layouts, *ttir_passes(profiled)])
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))

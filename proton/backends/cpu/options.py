@@ -14,9 +14,8 @@ class CPUOptions:
     `disjoint` says that the arguments the kernel writes overlap no other argument. None: the
     launcher finds that out, which nobody can where the kernel writes memory that is no argument's.
     With `debug`, overflows of integers are asserted against, too, unless `sanitize_overflow` is
-    False. GPU options (num_warps, num_stages, ...) mean nothing here, but that a launch's layouts
-    must be for `layout_warps`; 0: that is not asked. `num_ctas` is what kernels in Gluon hear of
-    it.
+    False. GPU options (num_warps, num_stages, ...) mean nothing here, but that a kernel hears of
+    their `warps`, which its layouts must be for, and of `num_ctas`; 0: it does not ask.
     `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
@@ -26,7 +25,7 @@ class CPUOptions:
     check_bounds: bool = False
     ir_override: IRText | str | Path | None = None
     sanitize_overflow: bool = True
-    layout_warps: int = 0
+    warps: int = 0
     num_ctas: int = 1
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
-from proton.base.targets import CPUTarget, Target
+from proton.base.targets import DEFAULT_WARPS, CPUTarget, Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
@@ -53,11 +53,12 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
 
     def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
         debug = bool(options.get("debug"))
-        return CPUOptions(  # those of GPUs mean nothing here
+        return CPUOptions(
             disjoint=options.get("disjoint"),
             debug=debug,
             ir_override=options.get("ir_override"),
             sanitize_overflow=debug and options.get("sanitize_overflow") is not False,
+            warps=options.get("num_warps") or DEFAULT_WARPS,
         )
 
     def warm_up(self) -> None:

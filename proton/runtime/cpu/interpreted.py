@@ -11,7 +11,6 @@ from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
-from proton.base.targets import CPUTarget, check_num_warps
 from proton.compiler import compile_lock
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
@@ -24,7 +23,7 @@ from proton.interpreter.debugging import InterpretedGenerator
 from proton.interpreter.descriptors import TensorInMemory
 from proton.interpreter.formats import NOBODY, format_named, pointers
 from proton.interpreter.memory import LaunchMemory
-from proton.interpreter.program import Interpreter, Program, run_grid
+from proton.interpreter.program import Chosen, Interpreter, Program, run_grid
 from proton.interpreter.recorder import BlockRecorder
 from proton.interpreter.rewrite import Rewritten
 from proton.interpreter.values import Value
@@ -37,6 +36,7 @@ from proton.runtime.cpu.arguments import PointerArgument as ArrayMemory
 from proton.runtime.cpu.arguments import classify
 from proton.runtime.cpu.bounds import extent
 from proton.runtime.cpu.grid import check_grid
+from proton.runtime.cpu.launch import blocks_of_layouts
 from proton.runtime.cpu.recorder import CPURecorder
 from proton.runtime.launch.arguments import Argument, signature_of
 from proton.runtime.session import session as sessions
@@ -87,12 +87,12 @@ class InterpretedLauncher:
         sizes = check_grid(grid)
         self.kernel.check_globals()
         recorder: CPURecorder | None = sessions.recorder_of(HOST)
-        checks = self._checks(options)
-        kernel = self._checked(keys, checks, None if recorder is None else recorder.instrumentation)
+        chosen = self._chosen(options)
+        kernel = self._checked(keys, chosen, None if recorder is None else recorder.instrumentation)
         if 0 not in sizes:
             arguments, memory = self._arguments(keys, values, given)
             fn: Any = self.kernel
-            program = Program(self.interpreter, fn, sizes, memory, *checks)
+            program = Program(self.interpreter, fn, sizes, memory, *chosen)
             _run(program, arguments, kernel, recorder)
         return kernel
 
@@ -104,11 +104,8 @@ class InterpretedLauncher:
                 f"has arrays of {home.name}: pass copies, as of x.cpu()"
             )
 
-    def _checks(self, options: dict[str, object]) -> tuple[bool, bool]:
-        """As the kernel says; a number of warps means nothing here, but may be a mistake."""
-        if options.get("num_warps") is not None:
-            check_num_warps(options["num_warps"], CPUTarget.warp_size)
-        return self.kernel.checks(options)
+    def _chosen(self, options: dict[str, object]) -> Chosen:
+        return *self.kernel.checks(options), blocks_of_layouts(self.kernel, options)[0]
 
     def compile(
         self,
@@ -122,20 +119,20 @@ class InterpretedLauncher:
         for parameter, value in zip(self.kernel.params, values, strict=True):
             key = parameter.stand_in(value)
             keys.append(classify(parameter, value)[0] if key is None else key)
-        return self._checked(keys, self._checks(options), records and records.on_cpu())
+        return self._checked(keys, self._chosen(options), records and records.on_cpu())
 
     def _checked(
-        self, keys: list[object], checks: tuple[bool, bool], records: Instrumentation | None
+        self, keys: list[object], chosen: Chosen, records: Instrumentation | None
     ) -> CompiledKernel:
         """The kernel as the front end sees it, which refuses what it refuses when it compiles."""
-        key = (*keys, checks, records)
+        key = (*keys, chosen, records)
         if key not in self._kernels:
             with compile_lock:
-                self._kernels[key] = self._check(keys, checks, records)
+                self._kernels[key] = self._check(keys, chosen, records)
         return self._kernels[key]
 
     def _check(
-        self, keys: list[Any], checks: tuple[bool, bool], records: Instrumentation | None
+        self, keys: list[Any], chosen: Chosen, records: Instrumentation | None
     ) -> CompiledKernel:
         fn: Any = self.kernel
         links = self.kernel.links()
@@ -144,8 +141,9 @@ class InterpretedLauncher:
             module = build_module(
                 fn,
                 signature,
-                debug=checks[0],
-                sanitize_overflow=checks[1],
+                debug=chosen[0],
+                sanitize_overflow=chosen[1],
+                num_warps=chosen[2],
                 generator=InterpretedGenerator,
             )
             text, profile = module_text(module, with_locations=True), None
@@ -162,7 +160,7 @@ class InterpretedLauncher:
             "signature": str(signature),
             "profile": None if profile is None else profile.to_plain(),
         }
-        facts = repr((fn.source_key(), str(signature), checks, records))
+        facts = repr((fn.source_key(), str(signature), chosen, records))
         key = f"interpreted-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
         asm = Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
         return CompiledKernel(fn.__name__, key, Metadata(metadata), asm)

@@ -239,12 +239,13 @@ class CPULauncher(Launcher):
 
 
 def blocks_of_layouts(kernel: Any, options: dict[str, Any]) -> tuple[int, int]:
-    """The warps that a kernel's layouts must be for, and in how many blocks of threads: 0 and 1
-    where it has none; in other kernels a number of warps means nothing, but may be a mistake."""
+    """The warps that a kernel hears of and its layouts must be for, and in how many blocks of
+    threads: 0 and 1 where it has no layouts and does not ask. There a number of warps means
+    nothing, but may be a mistake."""
     asked = options.get("num_warps")
     if asked is not None:
         check_num_warps(asked, CPUTarget.warp_size)
-    if not kernel.has_layouts:
+    if not (kernel.has_layouts or kernel.asks_warps):
         return 0, 1
     return asked or DEFAULT_WARPS, options.get("num_ctas") or 1
 

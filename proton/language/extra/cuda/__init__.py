@@ -17,12 +17,13 @@ def globaltimer():
 
 @builtin
 def num_threads():
-    """The threads of a program, known while compiling: 32 for each warp; 1 on the CPU."""
+    """The threads of a program, known while compiling: 32 for each warp."""
 
 
 @builtin
 def num_warps():
-    """The warps of a program, known while compiling: the launch option; 1 on the CPU."""
+    """The warps of a program, known while compiling: the launch option, by default 4. On the CPU,
+    too, where it means nothing else: what the host lays out for so many warps is read so."""
 
 
 @builtin
