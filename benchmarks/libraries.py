@@ -26,6 +26,7 @@ PACKAGES = {
     "xformers": "xformers",
     "flashinfer": "flashinfer",
     "fbgemm": "fbgemm_gpu",
+    "triton_kernels": "triton_kernels",
 }
 SMS = 132
 
@@ -91,7 +92,12 @@ def pretend_cuda() -> None:
     import torch
 
     properties = types.SimpleNamespace(
-        multi_processor_count=SMS, major=9, minor=0, name="cpu", L2_cache_size=50 << 20
+        multi_processor_count=SMS,
+        major=9,
+        minor=0,
+        name="cpu",
+        L2_cache_size=50 << 20,
+        shared_memory_per_block_optin=227 << 10,
     )
     answers = {
         "get_device_properties": lambda *_: properties,
