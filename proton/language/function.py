@@ -412,6 +412,8 @@ class DeviceFunction:
         waiting = [self]
         while waiting:
             function = waiting.pop()
+            if function.ir is not None:  # which knows the warps
+                continue
             if any(_WARPS.intersection(chain) for chain in function._reads):
                 return True
             named = {v for _, _, v in function._resolved() if isinstance(v, DeviceFunction)}

@@ -9,6 +9,7 @@ fit: bf16 has 8 bits for a number's digits, and products of two such numbers nee
 
 from proton.language import core
 from proton.language.function import DeviceFunction, constexpr_function
+from proton.language.target_info import is_cuda
 from proton.language.types import bfloat16, constexpr, uint8, uint16
 
 
@@ -54,9 +55,52 @@ def _from_e2m1(x, dtype: constexpr):
     return bits.to(uint16).to(dtype, bitcast=True)
 
 
+# Of four bytes two pairs of 16-bit numbers for the lower halves, and two for the higher ones: the
+# sign goes to bit 15, the other bits to where the exponent ends.
+_SPREAD = """{{
+    .reg .b32 pair, moved;
+    prmt.b32 pair, $4, 0, 0x1100;
+    {0}
+    prmt.b32 pair, $4, 0, 0x3322;
+    {1}
+}}"""
+_PAIR = """shl.b32 moved, pair, {low};
+    and.b32 ${lower}, moved, {bits};
+    shl.b32 moved, pair, 12;
+    and.b32 moved, moved, 0x80008000;
+    or.b32 ${lower}, ${lower}, moved;
+    shl.b32 moved, pair, {high};
+    and.b32 ${higher}, moved, {bits};
+    and.b32 moved, pair, 0x80008000;
+    or.b32 ${higher}, ${higher}, moved;"""
+
+
+@constexpr_function
+def _spreading(digits):
+    """Assembly for numbers with so many digits."""
+    shifts = {"low": digits - 1, "high": digits - 5, "bits": hex(0x70007 << digits - 1)}
+    pairs = (_PAIR.format(lower=n, higher=n + 2, **shifts) for n in range(2))
+    return _SPREAD.format(*pairs)
+
+
+@DeviceFunction
+def _spread(x, axis: constexpr, dtype: constexpr):
+    """The same as `from_packed_e2m1`, for threads that have several bytes in a register. Where the
+    bits of E2M1 stand they mean its number, but for the exponent's bias: a power of two."""
+    digits: constexpr = 7 if dtype == bfloat16 else 10
+    bias: constexpr = 126 if dtype == bfloat16 else 14
+    low, high = core.inline_asm_elementwise(
+        _spreading(digits), "=r,=r,=r,=r,r", [x], (dtype, dtype), is_pure=True, pack=4
+    )
+    both = core.permute(core.join(low, high), _pairs_behind(len(x.shape) + 1, axis))
+    return core.reshape(both, _doubled(x.shape, axis)) * core.full((), 2.0**bias, dtype)
+
+
 @DeviceFunction
 def from_packed_e2m1(x, axis: constexpr, dtype: constexpr):
     """The numbers of 4 bits in bytes, two along an axis counted from the end, as bf16 or fp16."""
+    if is_cuda():
+        return _spread(x, axis, dtype)
     return _from_e2m1(_unpacked(x, axis), dtype)
 
 

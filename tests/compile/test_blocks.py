@@ -1,10 +1,12 @@
 """What GPUs make of block pointers and tensor descriptors: accesses as wide as of pointers."""
 
+import numpy as np
 import pytest
 
 import proton
 import proton.language as tl
 from proton.tools.tensor_descriptor import TensorDescriptor
+from tests.compile.ptx.emulation import Emulation
 from tests.cpu import test_block_pointers, test_descriptors, test_dot_scaled
 
 TARGETS = [proton.GPUTarget("cuda", arch) for arch in (80, 90, 120)]
@@ -42,3 +44,17 @@ def test_scaled_products_compile_for_a_gpu() -> None:
         A_FORMAT="e2m1", B_FORMAT="e5m2", A_K=True, B_K=True, target=TARGETS[1],
     )  # fmt: skip
     assert not kernel.n_spills
+
+
+@pytest.mark.parametrize("formats, k_packs", [
+    (("e2m1", "bf16"), (True, True)), (("fp16", "e2m1"), (True, True)),
+    (("e2m1", "e2m1"), (False, True)), (("e2m1", "e4m3"), (False, True)),
+])  # fmt: skip
+def test_numbers_of_4_bits_on_a_gpu(
+    rng: np.random.Generator, formats: tuple[str, str], k_packs: tuple[bool, bool]
+) -> None:
+    """By instructions for four bytes: all are exact, so sums are as far off as those of fp32."""
+    with Emulation(4, rng).installed():
+        got, want, bound = test_dot_scaled.run(rng, formats, k_packs)
+    digits = 2.0**-10 if "fp16" in formats else test_dot_scaled.SUMS
+    assert (np.abs(got - want) <= bound * digits).all()
