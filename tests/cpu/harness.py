@@ -4,11 +4,12 @@ numpy has no bfloat16: its arrays are kept as uint16 (`encode`), and computed wi
 (`decode`), which holds every bfloat16.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,28 @@ def of_type(x, dtype: tl.constexpr):
 _HEADER = "import proton\nimport proton.language as tl\n\n"
 
 
-@functools.lru_cache(64)  # a test of random programs makes hundreds
+@functools.lru_cache(64)
 def kernels_of(source: str) -> Any:
     """A module with this source; kernels must lie in files for their source to be read."""
+    return _module(source)
+
+
+@contextlib.contextmanager
+def kernels_once(source: str) -> Iterator[Any]:
+    """As `kernels_of`, of a source that nobody asks for again: a test of random programs makes
+    hundreds. A kernel and its launchers refer to each other, so that what they have, a megabyte,
+    would wait for a collection of garbage."""
+    module = _module(source)
+    try:
+        yield module
+    finally:
+        for value in vars(module).values():
+            if isinstance(value, proton.JITFunction):
+                vars(value).clear()
+        vars(module).clear()
+
+
+def _module(source: str) -> Any:
     name = "kernels_" + hashlib.sha256(source.encode()).hexdigest()[:16]
     path = Path(_FOLDER.name) / f"{name}.py"
     path.write_text(_HEADER + source)
