@@ -124,11 +124,11 @@ def test_types_of_results(rng: np.random.Generator, dtype: str) -> None:
     found = np.zeros((len(outs), 16, 16), np.int64 if dtype == "int8" else np.float64)
     typed_products[(1,)](pointer(a, dtype), found, N=16, OUTS=outs, WANTS=wants)
 
-    def check(out: Any, want: Any, c: np.ndarray) -> None:
-        eps = 2.0**-10 if want == tl.float16 else 2.0**-20
-        np.testing.assert_allclose(c, exact(a, a, dtype), rtol=eps, atol=eps * 16)
+    def check(number: int, out: Any) -> None:
+        eps = 2.0**-10 if wants[number] == tl.float16 else 2.0**-20
+        np.testing.assert_allclose(found[number], exact(a, a, dtype), rtol=eps, atol=eps * 16)
 
-    check_rows(check, zip(outs, wants, found, strict=True))
+    check_rows(check, enumerate(outs))
     for out in OUTS[len(outs) :]:
         options = {"N": 16, "OUT": out, "ACC": None, "WANT": out}
         with pytest.raises(CompilationError, match=f"gives float32 or float16, not {out}"):

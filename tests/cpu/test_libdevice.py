@@ -166,9 +166,10 @@ def test_functions_with_integers(rng: np.random.Generator, dtype: str) -> None:
     }
     calls = ((call, (x, n), want.dtype) for call, want in rows.items())
     *found, power = apply_each(*calls, ("powi(a, b)", (x, n), dtype))
+    got = dict(zip(rows, found, strict=True))
     check_rows(
-        lambda call, got: np.testing.assert_array_equal(got, rows[call]),
-        zip(rows, found, strict=True),
+        lambda call: np.testing.assert_array_equal(got[call], rows[call]),
+        [(call,) for call in rows],
     )
     np.testing.assert_allclose(power, x.astype(np.float64) ** n, rtol=4 * EPS[dtype])
 
@@ -255,10 +256,12 @@ def test_arithmetic_of_integers(rng: np.random.Generator, dtype: str) -> None:
         *((call, (x, y, z)[: call.count(",") + 1], results.get(call, dtype)) for call in rows)
     )
 
-    def check(call: str, got: np.ndarray) -> None:
-        assert got.tolist() == rows[call]
+    got = dict(zip(rows, found, strict=True))
 
-    check_rows(check, zip(rows, found, strict=True))
+    def check(call: str) -> None:
+        assert got[call].tolist() == rows[call]
+
+    check_rows(check, [(call,) for call in rows])
 
 
 @pytest.mark.interpreted
