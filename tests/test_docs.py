@@ -5,13 +5,17 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import proton
 from proton.base.knobs import KNOBS
+from proton.viewer import cli
+from proton.viewer.compare import measure
 from scripts.docs_results import BLOCK, PAGES, RESULTS, written
 from tests import processes
 
@@ -131,7 +135,37 @@ def test_the_example_of_tuning_runs(tmp_path: Path) -> None:
     assert done.stdout.count("BLOCK: ") == 4  # the best, and a table of three
 
 
-def test_the_example_for_ci_measures_our_kernels(tmp_path: Path) -> None:
+@pytest.fixture
+def viewer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """`proton-tile` in an empty folder: exit status and output. The processes that it measures are
+    forks of one that has imported everything."""
+
+    def forked(command: list[str], *, cwd: Path, **_: object) -> subprocess.CompletedProcess[str]:
+        assert command[0] == sys.executable
+        return processes.python(*command[1:], cwd=cwd)
+
+    def call(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["proton-tile", *words])
+        status: object = 0
+        try:
+            cli.main()
+        except SystemExit as exit_:
+            status = exit_.code or 0
+        assert isinstance(status, int)
+        shown = capsys.readouterr()
+        return status, shown.out + shown.err
+
+    monkeypatch.setattr(measure, "subprocess", SimpleNamespace(run=forked, DEVNULL=None))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    return call
+
+
+def test_the_example_for_ci_measures_our_kernels(
+    tmp_path: Path, viewer: Callable[..., tuple[int, str]]
+) -> None:
     """The workflow's own command, with fewer processes than an answer takes: its exit status does
     not depend on times. Budgets that name no scope of ours would be bad usage."""
     yaml = pytest.importorskip("yaml")
@@ -145,17 +179,18 @@ def test_the_example_for_ci_measures_our_kernels(tmp_path: Path) -> None:
     words = command.replace("../baseline", str(ROOT)).split()
     assert words[:4] == ["proton-tile", "measure", "-n", "1"]
     words = [str(ROOT / word) if word.startswith("docs/") else word for word in words]
-    environment = {"PYTHONPATH": str(ROOT)}
-    done = processes.python("-m", "proton.viewer", *words[1:], cwd=tmp_path, env=environment)
-    assert done.returncode == 3, done.stdout + done.stderr
+    status, shown = viewer(*words[1:])
+    assert status == 3, shown
     for kernel in ("softmax_kernel/load + max", "softmax_kernel/load + exp", "layer_norm_kernel/"):
-        assert kernel in done.stdout
+        assert kernel in shown
     files = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
     sides = {f"runs/{side}/0000.proton" for side in ("baseline", "candidate")}
     assert files == {*sides, "runs/gate.xml", "runs/gate.svg"}
 
 
-def test_the_examples_history_grows(tmp_path: Path) -> None:
+def test_the_examples_history_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, viewer: Callable[..., tuple[int, str]]
+) -> None:
     """The commands of a push, twice, as on two machines: what was there stays."""
     yaml = pytest.importorskip("yaml")
     pytest.importorskip("pyarrow")
@@ -170,12 +205,10 @@ def test_the_examples_history_grows(tmp_path: Path) -> None:
             words = [str(ROOT / word) if word.startswith("docs/") else word
                      for word in command.split()]  # fmt: skip
             assert words[0] == "proton-tile"
-            environment = {"PYTHONPATH": str(ROOT), "PROTON_COMMIT": f"{push}" * 40}
-            done = processes.python(
-                "-m", "proton.viewer", *words[1:], cwd=tmp_path, env=environment
-            )
-            assert done.returncode == 0, done.stdout + done.stderr
-        assert f"in {push} run" in done.stdout
-        assert f"of {push} commit" in done.stdout
+            monkeypatch.setenv("PROTON_COMMIT", f"{push}" * 40)
+            status, shown = viewer(*words[1:])
+            assert status == 0, shown
+        assert f"in {push} run" in shown
+        assert f"of {push} commit" in shown
         shutil.rmtree(tmp_path / "runs")
     assert (tmp_path / "history.html").read_text().count("<circle") > 4

@@ -4,11 +4,12 @@ numpy has no bfloat16: its arrays are kept as uint16 (`encode`), and computed wi
 (`decode`), which holds every bfloat16.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,28 @@ def of_type(x, dtype: tl.constexpr):
 _HEADER = "import proton\nimport proton.language as tl\n\n"
 
 
-@functools.lru_cache(64)  # a test of random programs makes hundreds
+@functools.lru_cache(64)
 def kernels_of(source: str) -> Any:
     """A module with this source; kernels must lie in files for their source to be read."""
+    return _module(source)
+
+
+@contextlib.contextmanager
+def kernels_once(source: str) -> Iterator[Any]:
+    """As `kernels_of`, of a source that nobody asks for again: a test of random programs makes
+    hundreds. A kernel and its launchers refer to each other, so that what they have, a megabyte,
+    would wait for a collection of garbage."""
+    module = _module(source)
+    try:
+        yield module
+    finally:
+        for value in vars(module).values():
+            if isinstance(value, proton.JITFunction):
+                vars(value).clear()
+        vars(module).clear()
+
+
+def _module(source: str) -> Any:
     name = "kernels_" + hashlib.sha256(source.encode()).hexdigest()[:16]
     path = Path(_FOLDER.name) / f"{name}.py"
     path.write_text(_HEADER + source)
@@ -91,6 +111,34 @@ def apply(
 ) -> np.ndarray:
     """The expression of (array, dtype) inputs, as computed by a kernel; `out` is its dtype."""
     return apply_all({expression: out}, *inputs, block=block)[expression]
+
+
+Inputs = Sequence[tuple[np.ndarray, str]]  # with their dtypes
+
+
+def apply_each(rows: Iterable[tuple[str, Inputs, str]], block: int = 256) -> list[np.ndarray]:
+    """What expressions give, each of inputs of its own, all of one size, and with the dtype of its
+    result: as computed by one kernel. Each is a loop of its own, as in a kernel of its own."""
+    parameters, given, lines, results = [], [], [], []
+    for number, (expression, inputs, out) in enumerate(rows):
+        size = inputs[0][0].size
+        assert not results or results[0].size == size
+        for name, (array, dtype) in zip("abcd", inputs, strict=False):
+            parameters.append(f"{name}{number}, ")
+            given.append(pointer(array, dtype))
+            lines.append(f"    {name} = tl.load({name}{number} + offs, mask=mask)\n")
+        parameters.append(f"out{number}, ")
+        results.append(np.zeros(size, storage(out)))
+        given.append(pointer(results[-1], out))
+        lines.append(f"    tl.store(out{number} + offs, {expression}, mask=mask)\n")
+    source = (
+        "@proton.jit\n"
+        f"def kernel({''.join(parameters)}n, BLOCK: tl.constexpr):\n"
+        "    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+        f"    mask = offs < n\n{''.join(lines)}"
+    )
+    kernels_of(source).kernel[(proton.cdiv(size, block),)](*given, size, BLOCK=block)
+    return results
 
 
 _BLOCK = """
@@ -247,12 +295,13 @@ def assert_same(got: np.ndarray, want: np.ndarray, dtype: str, context: Sequence
         )
 
 
-def assert_number(got: np.ndarray, want: np.ndarray, dtype: str) -> None:
+def assert_number(
+    got: np.ndarray, want: np.ndarray, dtype: str, context: Sequence[Any] = ()
+) -> None:
     """As `assert_same`, but 0 equals -0."""
     zero = (decode(got, dtype) == 0) & (decode(want, dtype) == 0)
-    assert_same(
-        np.where(zero, 0, got).astype(got.dtype), np.where(zero, 0, want).astype(got.dtype), dtype
-    )
+    without = (np.where(zero, 0, x).astype(got.dtype) for x in (got, want))
+    assert_same(*without, dtype, context)
 
 
 def truncated_division(a: np.ndarray, b: np.ndarray) -> np.ndarray:

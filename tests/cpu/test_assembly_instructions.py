@@ -3,6 +3,7 @@
 Operands are raw bits, so that what the bits are taken as is tested, too.
 """
 
+import functools
 import math
 import random
 
@@ -19,6 +20,17 @@ LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits
 ULP = {"f32": 4, "f64": 2, "f16": 1, "bf16": 1}
 SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 1e19)
 SPECIAL_FLOATS += (math.inf, -math.inf, math.nan)
+
+
+@functools.cache
+def _specials(kind: str) -> list[float]:
+    """SPECIAL_FLOATS as numbers of a type."""
+    found = []
+    for special in SPECIAL_FLOATS:
+        if math.isfinite(special) and abs(special) > 6e4 and kind == "f16":
+            special = 65504.0
+        found.append(reference._narrowed(special, kind, "rn"))
+    return found
 
 
 class Sample:
@@ -61,11 +73,7 @@ class Sample:
             return rng.getrandbits(8)
         width, (fraction, _, _) = reference.BITS[kind], reference.FLOATS[kind]
         raw = rng.getrandbits(width)
-        special = rng.choice(SPECIAL_FLOATS)
-        if math.isfinite(special) and abs(special) > 6e4 and kind == "f16":
-            special = 65504.0
-        if not math.isnan(special):
-            special = reference._narrowed(special, kind, "rn")
+        special = rng.choice(_specials(kind))
         nan = ((1 << (width - 1 - fraction)) - 1) << fraction | 1 << (fraction - 1)
         one = ((1 << (width - 2 - fraction)) - 1) << fraction
         bits = reference.encoded(special, kind)
@@ -121,10 +129,14 @@ class Sample:
             lines += ["selp.b32 t, 2, 0, q1; or.b32 $0, $0, t;"] * (count == 2)
         return "{ " + " ".join(lines) + " }"
 
+    @functools.cached_property
+    def wanted(self) -> list[list[int | None]]:
+        """The results of each row."""
+        return [reference.result(self.form.parts, row) for row in self.rows]
+
     def check(self, found: np.ndarray) -> str:
         """What is wrong in the first row that is; empty where nothing is."""
-        for row, got in zip(self.rows, found.tolist(), strict=True):
-            want = reference.result(self.form.parts, row)
+        for row, got, want in zip(self.rows, found.tolist(), self.wanted, strict=True):
             if not self._agrees(got, want):
                 given = ", ".join(f"{x:#x}" for x in row)
                 return f"{self.form.name} of {given}: {got:#x}, not {want}"
@@ -209,10 +221,14 @@ GROUPS = _groups(192)
 @pytest.mark.parametrize("group", range(len(GROUPS)))
 def test_instructions(group: int, session_seed: int) -> None:
     print(f"rerun with PROTON_TEST_SEED={session_seed}")
-    rng = random.Random(session_seed + group)
-    samples = [Sample(forms()[name], rng) for name in GROUPS[group] if is_chosen(name, rng)]
-    wrong = run(samples)
+    wrong = run(samples(group, session_seed))
     assert not wrong, "\n".join(wrong)
+
+
+@functools.cache  # compiled and interpreted ones are the same
+def samples(group: int, seed: int) -> list[Sample]:
+    rng = random.Random(seed + group)
+    return [Sample(forms()[name], rng) for name in GROUPS[group] if is_chosen(name, rng)]
 
 
 # Of so many forms one, chosen anew with each seed; of those of other names each second.

@@ -154,7 +154,7 @@ def test_views_end_where_their_elements_do(dtype: str, step: int, rng: np.random
     low, high = sorted([0, (size - 1) * step])
     assert f"x[{size * step}] (x has elements {low} to {high})" in str(problem.value)
     with pytest.raises(proton.BoundsError, match=r"x\[0\] \(x has no elements\)"):
-        copy[(1,)](x[:0], out, step, 1, N=128)
+        copy[(1,)](x[:0], out, step, 2, N=128)  # 1 would be a constant of another kernel
     with pytest.raises(proton.BoundsError, match="out has elements 0 to 9"):
         copy[(1,)](x, out[:10], step, 11, N=128)
 

@@ -1,9 +1,10 @@
 """Operators and elementwise functions, bit for bit against numpy."""
 
+import dataclasses
 import fractions
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests.cpu.harness import (
     WIDE_FLOATS,
     apply,
     apply_all,
+    apply_each,
     assert_number,
     assert_same,
     decode,
@@ -44,13 +46,41 @@ def quiet_numpy() -> Any:
         yield
 
 
-def check_binary(
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """An expression of inputs that are all of one dtype, or each of its own, and what it gives."""
+
+    expression: str
+    inputs: Sequence[np.ndarray]
+    dtypes: str | Sequence[str]
+    out: str
+    want: np.ndarray
+
+    @property
+    def typed(self) -> list[tuple[np.ndarray, str]]:
+        same = isinstance(self.dtypes, str)
+        dtypes = [self.dtypes] * len(self.inputs) if same else self.dtypes
+        return list(zip(self.inputs, dtypes, strict=True))
+
+
+def check_each(rows: dict[str, Row], compare: Callable[..., None] = assert_same) -> None:
+    """Rows by name, computed by one kernel."""
+    found = apply_each((row.expression, row.typed, row.out) for row in rows.values())
+    got = dict(zip(rows, found, strict=True))
+
+    def check(name: str) -> None:
+        row = rows[name]
+        compare(got[name], row.want, row.out, [decode(*given) for given in row.typed])
+
+    check_rows(check, [(name,) for name in rows])
+
+
+def binary(
     rng: np.random.Generator, expression: str, reference: Callable[..., Any], dtype: str, out: str
-) -> None:
+) -> Row:
     a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
-    got = apply(expression, (a, dtype), (b, dtype), out=out)
-    want = reference(decode(a, dtype), decode(b, dtype))
-    assert_same(got, encode(np.asarray(want), out), out, [decode(a, dtype), decode(b, dtype)])
+    want = encode(np.asarray(reference(decode(a, dtype), decode(b, dtype))), out)
+    return Row(expression, (a, b), dtype, out, want)
 
 
 def check_operators(
@@ -75,12 +105,18 @@ def test_arithmetic(rng: np.random.Generator, dtype: str) -> None:
     check_operators(rng, functions, dtype, dtype)
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_true_division_of_narrow_floats_and_integers_is_done_in_fp32(
-    rng: np.random.Generator, dtype: str
-) -> None:
+def in_fp32(
+    rng: np.random.Generator, expression: str, reference: Callable[..., Any], dtype: str
+) -> Row:
+    """... of all but fp64."""
     out = dtype if dtype in WIDE_FLOATS else "float32"
-    check_binary(rng, "a / b", lambda a, b: a.astype(out) / b.astype(out), dtype, out)
+    return binary(rng, expression, lambda a, b: reference(a.astype(out), b.astype(out)), dtype, out)
+
+
+def test_true_division_of_narrow_floats_and_integers_is_done_in_fp32(
+    rng: np.random.Generator,
+) -> None:
+    check_each({dtype: in_fp32(rng, "a / b", np.divide, dtype) for dtype in NUMBERS})
 
 
 def nonzero_divisors(rng: np.random.Generator, dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -91,40 +127,46 @@ def nonzero_divisors(rng: np.random.Generator, dtype: str) -> tuple[np.ndarray, 
     return a, b
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_integer_division_rounds_towards_zero(rng: np.random.Generator, dtype: str) -> None:
-    a, b = nonzero_divisors(rng, dtype)
-    got = apply("a // b", (a, dtype), (b, dtype), out=dtype)
-    assert_same(got, truncated_division(a, b), dtype, [a, b])
+def divided(rng: np.random.Generator, expression: str, function: Callable[..., Any]) -> None:
+    rows = {}
+    for dtype in INTEGERS:
+        a, b = nonzero_divisors(rng, dtype)
+        rows[dtype] = Row(expression, (a, b), dtype, dtype, function(a, b))
+    check_each(rows)
+
+
+def test_integer_division_rounds_towards_zero(rng: np.random.Generator) -> None:
+    divided(rng, "a // b", truncated_division)
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_integer_remainder_has_the_sign_of_the_dividend(
-    rng: np.random.Generator, dtype: str
-) -> None:
-    a, b = nonzero_divisors(rng, dtype)
-    got = apply("a % b", (a, dtype), (b, dtype), out=dtype)
-    assert_same(got, np.fmod(a, b), dtype, [a, b])
+def test_integer_remainder_has_the_sign_of_the_dividend(rng: np.random.Generator) -> None:
+    divided(rng, "a % b", np.fmod)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_division_by_zero_and_overflow_do_not_trap(rng: np.random.Generator, dtype: str) -> None:
-    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
-    b[::3] = 0
-    if dtype in SIGNED:
-        a[1::3], b[1::3] = np.iinfo(dtype).min, -1
-    expressions = ["a // b", "a % b", "(a // b) + (a % b)"]
-    got = apply_all(dict.fromkeys(expressions, dtype), (a, dtype), (b, dtype))["a // b"]
-    a, b, got = a[2::3], b[2::3], got[2::3]
-    fine = (b != 0) & ((a != a.min()) | (b.astype(np.float64) != -1))
-    assert_same(got[fine], truncated_division(a[fine], b[fine]), dtype)
+def test_division_by_zero_and_overflow_do_not_trap(rng: np.random.Generator) -> None:
+    given = {}
+    for dtype in INTEGERS:
+        a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
+        b[::3] = 0
+        if dtype in SIGNED:
+            a[1::3], b[1::3] = np.iinfo(dtype).min, -1
+        given[dtype] = (a, dtype), (b, dtype)
+    expressions = ("a // b", "a % b", "(a // b) + (a % b)")
+    found = apply_each((e, given[dtype], dtype) for e in expressions for dtype in INTEGERS)
+    quotients = dict(zip(INTEGERS, found, strict=False))
+
+    def check(dtype: str) -> None:
+        (a, _), (b, _) = given[dtype]
+        a, b, got = a[2::3], b[2::3], quotients[dtype][2::3]
+        fine = (b != 0) & ((a != a.min()) | (b.astype(np.float64) != -1))
+        assert_same(got[fine], truncated_division(a[fine], b[fine]), dtype)
+
+    check_rows(check, [(dtype,) for dtype in INTEGERS])
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_float_remainder(rng: np.random.Generator, dtype: str) -> None:
-    out = dtype if dtype in WIDE_FLOATS else "float32"
-    check_binary(rng, "a % b", lambda a, b: np.fmod(a.astype(out), b.astype(out)), dtype, out)
+def test_float_remainder(rng: np.random.Generator) -> None:
+    check_each({dtype: in_fp32(rng, "a % b", np.fmod, dtype) for dtype in FLOATS})
 
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
@@ -163,11 +205,13 @@ def test_comparisons(rng: np.random.Generator, dtype: str) -> None:
     check_operators(rng, functions, dtype, "bool")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_where(rng: np.random.Generator, dtype: str) -> None:
-    c, a, b = (sample(rng, kind, SIZE) for kind in ("bool", dtype, dtype))
-    got = apply("tl.where(a, b, c)", (c, "bool"), (a, dtype), (b, dtype), out=dtype)
-    assert_same(got, np.where(c, a, b), dtype)
+def test_where(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtype in DTYPES:
+        dtypes = ("bool", dtype, dtype)
+        a, b, c = given = [sample(rng, kind, SIZE) for kind in dtypes]
+        rows[dtype] = Row("tl.where(a, b, c)", given, dtypes, dtype, np.where(a, b, c))
+    check_each(rows)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -233,25 +277,24 @@ def test_clamp(rng: np.random.Generator, dtype: str) -> None:
     check_rows(check, [(expression, *two) for expression, two in functions.items()])
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
-def test_clamp_of_integers(rng: np.random.Generator, dtype: str) -> None:
-    a = sample(rng, dtype, SIZE)
-    low, high = np.sort(sample(rng, dtype, 2 * SIZE).reshape(2, SIZE), axis=0)
-    got = apply("tl.clamp(a, b, c)", *((v, dtype) for v in (a, low, high)), out=dtype)
-    assert got.tolist() == np.clip(a, low, high).tolist()
+def test_clamp_of_integers(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtype in INTEGERS:
+        a = sample(rng, dtype, SIZE)
+        low, high = np.sort(sample(rng, dtype, 2 * SIZE).reshape(2, SIZE), axis=0)
+        want = np.clip(a, low, high)
+        rows[dtype] = Row("tl.clamp(a, b, c)", (a, low, high), dtype, dtype, want)
+    check_each(rows)
 
 
-@pytest.mark.parametrize("bits", [8, 16, 32, 64])
-def test_integers_of_one_width_are_joined_whatever_their_sign(
-    rng: np.random.Generator, bits: int
-) -> None:
-    a, b = sample(rng, f"int{bits}", SIZE), sample(rng, f"uint{bits}", SIZE)
-    parts = [
-        apply(f"tl.split(tl.join({x}, {y}))[1]", (a, f"int{bits}"), (b, f"uint{bits}"), out=out)
-        for x, y, out in (("a", "b", f"int{bits}"), ("b", "a", f"uint{bits}"))
-    ]
-    assert parts[0].tolist() == b.view(a.dtype).tolist()
-    assert parts[1].tolist() == a.view(b.dtype).tolist()
+def test_integers_of_one_width_are_joined_whatever_their_sign(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtypes in zip(SIGNED, UNSIGNED, strict=True):
+        a, b = given = [sample(rng, dtype, SIZE) for dtype in dtypes]
+        for names, out, want in (("a, b", dtypes[0], b), ("b, a", dtypes[1], a)):
+            expression = f"tl.split(tl.join({names}))[1]"
+            rows[out] = Row(expression, given, dtypes, out, want.view(out))
+    check_each(rows)
 
 
 def exact_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, dtype: str) -> np.ndarray:
@@ -274,57 +317,61 @@ def exact_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, dtype: str) -> np.nda
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_fma_rounds_once(rng: np.random.Generator, dtype: str) -> None:
-    a, b, c = (ordinary(rng, dtype, SIZE) for _ in range(3))
-    c[::2] = encode(-decode(a, dtype)[::2] * decode(b, dtype)[::2], dtype)  # cancels
-    got = apply("tl.fma(a, b, c)", *((x, dtype) for x in (a, b, c)), out=dtype)
-    want = exact_fma(*(decode(x, dtype) for x in (a, b, c)), dtype)
-    assert_number(got, want, dtype)
+def test_fma_rounds_once(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtype in FLOATS:
+        a, b, c = given = [ordinary(rng, dtype, SIZE) for _ in range(3)]
+        c[::2] = encode(-decode(a, dtype)[::2] * decode(b, dtype)[::2], dtype)  # cancels
+        want = exact_fma(*(decode(x, dtype) for x in given), dtype)
+        rows[dtype] = Row("tl.fma(a, b, c)", given, dtype, dtype, want)
+    check_each(rows, assert_number)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_products_and_sums_are_not_contracted(rng: np.random.Generator, dtype: str) -> None:
-    a, b, c = (ordinary(rng, dtype, SIZE) for _ in range(3))
-    got = apply("a * b + c", *((x, dtype) for x in (a, b, c)), out=dtype)
-    assert_same(got, a * b + c, dtype)
+def test_products_and_sums_are_not_contracted(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtype in WIDE_FLOATS:
+        a, b, c = given = [ordinary(rng, dtype, SIZE) for _ in range(3)]
+        rows[dtype] = Row("a * b + c", given, dtype, dtype, a * b + c)
+    check_each(rows)
 
 
-@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
-def test_invert(rng: np.random.Generator, dtype: str) -> None:
-    a = sample(rng, dtype, SIZE)
-    assert_same(apply("~a", (a, dtype), out=dtype), ~a, dtype)
+def unary(
+    rng: np.random.Generator, expression: str, reference: Callable[..., Any], dtypes: Sequence[str]
+) -> dict[str, Row]:
+    rows = {}
+    for dtype in dtypes:
+        a = sample(rng, dtype, SIZE)
+        want = encode(reference(decode(a, dtype)), dtype)
+        rows[f"{expression} of {dtype}"] = Row(expression, [a], dtype, dtype, want)
+    return rows
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_negation(rng: np.random.Generator, dtype: str) -> None:
-    a = sample(rng, dtype, SIZE)
-    want = encode(-decode(a, dtype), dtype)
-    assert_same(apply("-a", (a, dtype), out=dtype), want, dtype)
+def test_invert(rng: np.random.Generator) -> None:
+    check_each(unary(rng, "~a", np.invert, ("bool", *INTEGERS)))
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_absolute_value(rng: np.random.Generator, dtype: str) -> None:
-    a = sample(rng, dtype, SIZE)
-    want = encode(np.abs(decode(a, dtype)), dtype)
-    got = apply_all({"tl.abs(a)": dtype, "abs(a)": dtype}, (a, dtype))
-    assert_same(got["tl.abs(a)"], want, dtype)
-    assert_same(got["abs(a)"], want, dtype)
+def test_negation_and_absolute_value(rng: np.random.Generator) -> None:
+    rows = unary(rng, "-a", np.negative, NUMBERS)
+    for expression in ("tl.abs(a)", "abs(a)"):
+        rows |= unary(rng, expression, np.abs, NUMBERS)
+    check_each(rows)
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])
-def test_umulhi(rng: np.random.Generator, dtype: str) -> None:
-    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
-    got = apply("tl.umulhi(a, b)", (a, dtype), (b, dtype), out=dtype)
-    unsigned, bits = dtype.removeprefix("u"), np.iinfo(dtype).bits
-    wide = a.view(f"u{unsigned}").astype(object) * b.view(f"u{unsigned}").astype(object)
-    assert_same(got, (wide >> bits).astype(f"u{unsigned}").view(dtype), dtype, [a, b])
+def test_umulhi(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtype in ("uint32", "uint64", "int32", "int64"):
+        a, b = given = [sample(rng, dtype, SIZE) for _ in range(2)]
+        unsigned, bits = dtype.removeprefix("u"), np.iinfo(dtype).bits
+        wide = a.view(f"u{unsigned}").astype(object) * b.view(f"u{unsigned}").astype(object)
+        want = (wide >> bits).astype(f"u{unsigned}").view(dtype)
+        rows[dtype] = Row("tl.umulhi(a, b)", given, dtype, dtype, want)
+    check_each(rows)
 
 
-@pytest.mark.parametrize("expression", ["tl.fdiv(a, b)", "tl.div_rn(a, b)"])
-def test_named_divisions(rng: np.random.Generator, expression: str) -> None:
-    check_binary(rng, expression, np.divide, "float32", "float32")
+def test_named_divisions(rng: np.random.Generator) -> None:
+    names = ("tl.fdiv(a, b)", "tl.div_rn(a, b)")
+    check_each({name: binary(rng, name, np.divide, "float32", "float32") for name in names})
 
 
 def saturated(values: np.ndarray, out: str) -> np.ndarray:
@@ -359,19 +406,19 @@ def test_casts(rng: np.random.Generator, dtype: str) -> None:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize(
-    "dtype, out",
-    [(a, b) for a in FLOATS for b in FLOATS if storage(a).itemsize > storage(b).itemsize],
-)
-def test_casts_towards_zero(rng: np.random.Generator, dtype: str, out: str) -> None:
-    a = sample(rng, dtype, SIZE)
-    expression = f'a.to(tl.{out}, fp_downcast_rounding="rtz")'
-    got = apply(expression, (a, dtype), out=out)
-    nearest = encode(a, out)
-    too_far = np.abs(decode(nearest, out).astype(dtype)) > np.abs(a)
-    bits = nearest.view(f"u{nearest.itemsize}")
-    want = np.where(too_far, bits - 1, bits).astype(bits.dtype).view(nearest.dtype)
-    assert_same(got, want, out, [a])
+def test_casts_towards_zero(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtype, out in itertools.product(WIDE_FLOATS, FLOATS):
+        if storage(dtype).itemsize <= storage(out).itemsize:
+            continue
+        a = sample(rng, dtype, SIZE)
+        nearest = encode(a, out)
+        too_far = np.abs(decode(nearest, out).astype(dtype)) > np.abs(a)
+        bits = nearest.view(f"u{nearest.itemsize}")
+        want = np.where(too_far, bits - 1, bits).astype(bits.dtype).view(nearest.dtype)
+        expression = f'a.to(tl.{out}, fp_downcast_rounding="rtz")'
+        rows[f"{dtype} to {out}"] = Row(expression, [a], dtype, out, want)
+    check_each(rows)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -398,9 +445,9 @@ def test_every_size(rng: np.random.Generator, dtype: str, size: int) -> None:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize(
-    "a, b, out",
-    [
+def test_operands_of_two_dtypes_meet_in_one(rng: np.random.Generator) -> None:
+    rows = {}
+    for a, b, out in (
         ("int8", "int32", "int32"),
         ("uint8", "int16", "int16"),
         ("int32", "uint32", "uint32"),
@@ -411,22 +458,20 @@ def test_every_size(rng: np.random.Generator, dtype: str, size: int) -> None:
         ("float16", "float64", "float64"),
         ("int64", "float16", "float16"),
         ("bool", "int32", "int32"),
-    ],
-)
-def test_operands_of_two_dtypes_meet_in_one(
-    rng: np.random.Generator, a: str, b: str, out: str
-) -> None:
-    x, y = ordinary(rng, a, SIZE), ordinary(rng, b, SIZE)
-    want = encode(decode(x, a), out) + encode(decode(y, b), out)
-    assert_same(apply("a + b", (x, a), (y, b), out=out), want, out)
+    ):
+        x, y = ordinary(rng, a, SIZE), ordinary(rng, b, SIZE)
+        want = encode(decode(x, a), out) + encode(decode(y, b), out)
+        rows[f"{a} + {b}"] = Row("a + b", (x, y), (a, b), out, want)
+    check_each(rows)
 
 
-@pytest.mark.parametrize("dtype", UNSIGNED + SIGNED)
-def test_numbers_take_the_type_of_the_tensor(rng: np.random.Generator, dtype: str) -> None:
-    a = sample(rng, dtype, SIZE)
-    got = apply("(a + 7) * 3 - 1", (a, dtype), out=dtype)
-    seven, three, one = (np.array(x, dtype) for x in (7, 3, 1))
-    assert_same(got, (a + seven) * three - one, dtype)
+def test_numbers_take_the_type_of_the_tensor(rng: np.random.Generator) -> None:
+    rows = {}
+    for dtype in UNSIGNED + SIGNED:
+        a, (seven, three, one) = sample(rng, dtype, SIZE), (np.array(x, dtype) for x in (7, 3, 1))
+        want = (a + seven) * three - one
+        rows[dtype] = Row("(a + 7) * 3 - 1", [a], dtype, dtype, want)
+    check_each(rows)
 
 
 # Comparisons of positions

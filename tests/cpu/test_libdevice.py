@@ -1,7 +1,7 @@
 """tl.extra.libdevice on the CPU: functions against Python's and numpy's, with their specials."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,17 @@ def apply_all(calls: Iterable[str], *inputs: np.ndarray, out: Any) -> dict[str, 
 def apply(call: str, *inputs: np.ndarray, out: Any) -> np.ndarray:
     """The same for one."""
     return apply_all([call], *inputs, out=out)[call]
+
+
+def apply_each(*rows: tuple[str, Sequence[np.ndarray], Any]) -> list[np.ndarray]:
+    """libdevice.`call` of each row's inputs, with the type of its result, by one kernel."""
+    return harness.apply_each(
+        (
+            (f"tl.extra.libdevice.{call}", [(x, x.dtype.name) for x in inputs], np.dtype(out).name)
+            for call, inputs, out in rows
+        ),
+        block=128,
+    )
 
 
 def in_python(function: Callable[..., Any], *inputs: np.ndarray) -> np.ndarray:
@@ -86,9 +97,11 @@ def test_functions_of_one_number(rng: np.random.Generator, dtype: str) -> None:
 
 def test_special_values_are_those_of_the_c_library() -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0], np.float32)
+    names = ("tanh", "atan", "log1p", "cbrt", "exp", "sqrt", "acosh", "rint")
+    found = apply_all([f"{name}(a)" for name in names], x, out=np.float32)
     with np.errstate(all="ignore"):
-        for name in ("tanh", "atan", "log1p", "cbrt", "exp", "sqrt", "acosh", "rint"):
-            got, want = apply(f"{name}(a)", x, out=np.float32), UNARY[name](x)
+        for name in names:
+            got, want = found[f"{name}(a)"], UNARY[name](x)
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=0, err_msg=name)
             assert (np.signbit(got) == np.signbit(want))[~np.isnan(want)].all(), name
 
@@ -120,16 +133,18 @@ def test_functions_of_more(rng: np.random.Generator, dtype: str) -> None:
     a, b, c, d = rng.uniform(-4, 4, (4, 300)).astype(dtype)
     wide = [x.astype(np.float64) for x in (a, b, c, d)]
     three, four = np.sqrt(sum(x * x for x in wide[:3])), np.sqrt(sum(x * x for x in wide))
-    for call, inputs, want in (
-        ("norm3d(a, b, c)", (a, b, c), three),
-        ("rnorm3d(a, b, c)", (a, b, c), 1 / three),
-        ("norm4d(a, b, c, d)", (a, b, c, d), four),
-        ("rnorm4d(a, b, c, d)", (a, b, c, d), 1 / four),
-    ):
-        got = apply(call, *inputs, out=dtype)
-        np.testing.assert_allclose(got, want, rtol=8 * EPS[dtype], err_msg=call)
-    for name in ("fma", "fma_rn"):
-        got = apply(f"{name}(a, b, c)", a, b, c, out=dtype)
+    norms = {
+        "norm3d(a, b, c)": three,
+        "rnorm3d(a, b, c)": 1 / three,
+        "norm4d(a, b, c, d)": four,
+        "rnorm4d(a, b, c, d)": 1 / four,
+    }
+    sums = ("fma(a, b, c)", "fma_rn(a, b, c)")
+    found = apply_all([*norms, *sums], a, b, c, d, out=dtype)
+    for call, want in norms.items():
+        np.testing.assert_allclose(found[call], want, rtol=8 * EPS[dtype], err_msg=call)
+    for call in sums:
+        got = found[call]
         if dtype == "float32":  # the product is exact in fp64, the sum nearly
             want = (wide[0] * wide[1] + wide[2]).astype(np.float32)
             assert (got == want).mean() > 0.99
@@ -141,32 +156,41 @@ def test_functions_with_integers(rng: np.random.Generator, dtype: str) -> None:
     x = rng.uniform(0.1, 5, 200).astype(dtype)
     n = rng.integers(-8, 8, 200, dtype=np.int32)
     exact = np.ldexp(x.astype(np.float64), n)
-    for name in ("ldexp", "scalbn"):
-        np.testing.assert_array_equal(apply(f"{name}(a, b)", x, n, out=dtype), exact.astype(dtype))
-    power = apply("powi(a, b)", x, n, out=dtype)
-    np.testing.assert_allclose(power, x.astype(np.float64) ** n, rtol=4 * EPS[dtype])
-    exponent = np.frexp(x)[1].astype(np.int32) - 1
-    np.testing.assert_array_equal(apply("ilogb(a)", x, out=np.int32), exponent)
     away = np.floor(x.astype(np.float64) + 0.5).astype(np.int64)
-    np.testing.assert_array_equal(apply("llround(a)", x, out=np.int64), away)
-    np.testing.assert_array_equal(apply("llrint(a)", x, out=np.int64), np.rint(x).astype(np.int64))
+    rows = {
+        "ldexp(a, b)": exact.astype(dtype),
+        "scalbn(a, b)": exact.astype(dtype),
+        "ilogb(a)": np.frexp(x)[1].astype(np.int32) - 1,
+        "llround(a)": away,
+        "llrint(a)": np.rint(x).astype(np.int64),
+    }
+    calls = ((call, (x, n), want.dtype) for call, want in rows.items())
+    *found, power = apply_each(*calls, ("powi(a, b)", (x, n), dtype))
+    got = dict(zip(rows, found, strict=True))
+    check_rows(
+        lambda call: np.testing.assert_array_equal(got[call], rows[call]),
+        [(call,) for call in rows],
+    )
+    np.testing.assert_allclose(power, x.astype(np.float64) ** n, rtol=4 * EPS[dtype])
 
 
 @pytest.mark.parametrize("dtype", EPS)
 def test_gamma_and_bessel_functions(rng: np.random.Generator, dtype: str) -> None:
     x = rng.uniform(0.2, 9, 200).astype(dtype)
-    for name in ("lgamma", "tgamma"):
-        want = in_python(math.lgamma if name == "lgamma" else math.gamma, x)
-        got = apply(f"{name}(a)", x, out=dtype)
-        np.testing.assert_allclose(got, want, rtol=64 * EPS[dtype], atol=64 * EPS[dtype])
+    names = ("lgamma(a)", "tgamma(a)", "j0(a)", "j1(a)", "jn(2, a)", "y0(a)", "y1(a)", "yn(2, a)")
+    found = apply_all(names, x, out=dtype)
+    for name, function in (("lgamma(a)", math.lgamma), ("tgamma(a)", math.gamma)):
+        want = in_python(function, x)
+        bound = 64 * EPS[dtype]
+        np.testing.assert_allclose(found[name], want, rtol=bound, atol=bound, err_msg=name)
     # J(n - 1) + J(n + 1) = 2 n / x J(n), and the same of Y
-    for first, zero, one in (("jn", "j0", "j1"), ("yn", "y0", "y1")):
-        parts = [apply(f"{name}(a)", x, out=dtype) for name in (zero, one)]
-        second = apply(f"{first}(2, a)", x, out=dtype)
+    for kind in "jy":
+        parts = [found[f"{kind}0(a)"], found[f"{kind}1(a)"]]
+        second = found[f"{kind}n(2, a)"]
         scale = np.abs(parts[0]) + np.abs(second) + 1
         # CUDA's are within 5e-12 in fp64 (Programming Guide, "Mathematical Functions").
         bound = max(256 * EPS[dtype], 5e-11) * scale
-        assert (np.abs(parts[0] + second - 2 / x * parts[1]) < bound).all()
+        assert (np.abs(parts[0] + second - 2 / x * parts[1]) < bound).all(), kind
     assert abs(apply("j0(a)", np.zeros(1, dtype), out=dtype)[0] - 1) <= EPS[dtype]
 
 
@@ -175,8 +199,9 @@ def test_questions_about_numbers(rng: np.random.Generator, dtype: str) -> None:
     x = sample(rng, dtype, 400)
     finite = "finitef" if dtype == "float32" else "isfinited"
     tests = {"isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit, finite: np.isfinite}
+    found = apply_all([f"{name}(a)" for name in tests], x, out=bool)
     for name, function in tests.items():
-        np.testing.assert_array_equal(apply(f"{name}(a)", x, out=bool), function(x), err_msg=name)
+        np.testing.assert_array_equal(found[f"{name}(a)"], function(x), err_msg=name)
 
 
 def integers(rng: np.random.Generator, dtype: str) -> np.ndarray:
@@ -193,10 +218,10 @@ def test_bits_of_integers(rng: np.random.Generator, dtype: str) -> None:
         "clz": [bits - len(t.lstrip("0")) for t in text],
         "ffs": [bits - t.rindex("1") if "1" in t else 0 for t in text],
     }
-    for name, numbers in want.items():
-        assert apply(f"{name}(a)", x, out=np.int32).tolist() == numbers, name
-    turned = apply("brev(a)", x, out=dtype).view(f"uint{bits}")
-    assert turned.tolist() == [int(t[::-1], 2) for t in text]
+    calls = ((f"{name}(a)", [x], np.int32) for name in want)
+    *found, turned = apply_each(*calls, ("brev(a)", [x], dtype))
+    assert {name: got.tolist() for name, got in zip(want, found, strict=True)} == want
+    assert turned.view(f"uint{bits}").tolist() == [int(t[::-1], 2) for t in text]
 
 
 @pytest.mark.interpreted
@@ -205,24 +230,38 @@ def test_arithmetic_of_integers(rng: np.random.Generator, dtype: str) -> None:
     x, y = integers(rng, dtype), integers(rng, dtype)
     bits = np.iinfo(dtype).bits
     pairs = [(int(a), int(b)) for a, b in zip(x, y, strict=True)]
-    got = apply("mulhi(a, b)", x, y, out=dtype)
-    assert got.tolist() == [a * b >> bits for a, b in pairs]
-    assert apply("max(a, b)", x, y, out=dtype).tolist() == [max(p) for p in pairs]
-    assert apply("min(a, b)", x, y, out=dtype).tolist() == [min(p) for p in pairs]
-    if bits == 64:
-        return
-    assert apply("hadd(a, b)", x, y, out=dtype).tolist() == [a + b >> 1 for a, b in pairs]
-    assert apply("rhadd(a, b)", x, y, out=dtype).tolist() == [a + b + 1 >> 1 for a, b in pairs]
+    z = rng.integers(0, 1000, x.size).astype(np.uint32)
+    rows = {
+        "mulhi(a, b)": [a * b >> bits for a, b in pairs],
+        "max(a, b)": [max(p) for p in pairs],
+        "min(a, b)": [min(p) for p in pairs],
+    }
 
     def low(value: int) -> int:
         value &= 0xFFFFFF
         return value - (1 << 24) if dtype == "int32" and value >> 23 else value
 
-    product = np.array([low(a) * low(b) & 0xFFFFFFFF for a, b in pairs], np.uint32).view(dtype)
-    np.testing.assert_array_equal(apply("mul24(a, b)", x, y, out=dtype), product)
-    z = rng.integers(0, 1000, x.size).astype(np.uint32)
-    far = [abs(a - b) + int(c) & 0xFFFFFFFF for (a, b), c in zip(pairs, z, strict=True)]
-    assert apply("sad(a, b, c)", x, y, z, out=np.uint32).tolist() == far
+    if bits == 32:
+        product = np.array([low(a) * low(b) & 0xFFFFFFFF for a, b in pairs], np.uint32)
+        rows |= {
+            "hadd(a, b)": [a + b >> 1 for a, b in pairs],
+            "rhadd(a, b)": [a + b + 1 >> 1 for a, b in pairs],
+            "mul24(a, b)": product.view(dtype).tolist(),
+            "sad(a, b, c)": [
+                abs(a - b) + int(c) & 0xFFFFFFFF for (a, b), c in zip(pairs, z, strict=True)
+            ],
+        }
+    results = {"sad(a, b, c)": "uint32"}  # else the type of the operands
+    found = apply_each(
+        *((call, (x, y, z)[: call.count(",") + 1], results.get(call, dtype)) for call in rows)
+    )
+
+    got = dict(zip(rows, found, strict=True))
+
+    def check(call: str) -> None:
+        assert got[call].tolist() == rows[call]
+
+    check_rows(check, [(call,) for call in rows])
 
 
 @pytest.mark.interpreted
@@ -243,66 +282,72 @@ TARGETS = {"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}
 @pytest.mark.parametrize("target", TARGETS)
 def test_floats_to_integers_saturate(rng: np.random.Generator, target: str) -> None:
     info = np.iinfo(TARGETS[target])
-    for source, dtype in (("float", "float32"), ("double", "float64")):
-        x = sample(rng, dtype, 300)
-        calls = {f"{source}2{target}_{mode}(a)": function for mode, function in ROUNDINGS.items()}
-        got = apply_all(calls, x, out=TARGETS[target])
-        for call, function in calls.items():
-            with np.errstate(all="ignore"):
-                near = function(x.astype(np.float64))
-            for value, result in zip(near, got[call].tolist(), strict=True):
-                want = 0 if math.isnan(value) else min(max(value, float(info.min)), float(info.max))
-                assert result == min(max(int(want), info.min), info.max), (call, value)
+    sources = {kind: sample(rng, kind, 300) for kind in ("float32", "float64")}
+    rows = [
+        (f"{source}2{target}_{mode}(a)", [sources[kind]], TARGETS[target])
+        for source, kind in (("float", "float32"), ("double", "float64"))
+        for mode in ROUNDINGS
+    ]
+    functions = [*ROUNDINGS.values()] * 2
+    for (call, (x,), _), function, got in zip(rows, functions, apply_each(*rows), strict=True):
+        with np.errstate(all="ignore"):
+            near = function(x.astype(np.float64))
+        for value, result in zip(near, got.tolist(), strict=True):
+            want = 0 if math.isnan(value) else min(max(value, float(info.min)), float(info.max))
+            assert result == min(max(int(want), info.min), info.max), (call, value)
 
 
 def test_integers_to_floats(rng: np.random.Generator) -> None:
-    for source, dtype in TARGETS.items():
-        x = integers(rng, dtype)
-        for target, result in (("float", "float32"), ("double", "float64")):
-            got = apply(f"{source}2{target}_rn(a)", x, out=result)
-            np.testing.assert_array_equal(got, x.astype(result), err_msg=f"{source}2{target}")
+    rows = [
+        (f"{source}2{target}_rn(a)", [x], result)
+        for source, x in ((source, integers(rng, dtype)) for source, dtype in TARGETS.items())
+        for target, result in (("float", "float32"), ("double", "float64"))
+    ]
+    for (call, (x,), result), got in zip(rows, apply_each(*rows), strict=True):
+        np.testing.assert_array_equal(got, x.astype(result), err_msg=call)
 
 
 def test_bits_of_floats(rng: np.random.Generator) -> None:
     f, d = sample(rng, "float32", 200), sample(rng, "float64", 200)
-    for name, x, out in (
-        ("float_as_int", f, np.int32),
-        ("float_as_uint", f, np.uint32),
-        ("int_as_float", f.view(np.int32), np.float32),
-        ("uint_as_float", f.view(np.uint32), np.float32),
-        ("double_as_longlong", d, np.int64),
-        ("longlong_as_double", d.view(np.int64), np.float64),
-    ):
-        got = apply(f"{name}(a)", x, out=out)
-        assert (got.view(f"u{got.itemsize}") == x.view(f"u{x.itemsize}")).all(), name
     high, low = (d.view(np.uint64) >> 32).astype(np.uint32), d.view(np.uint64).astype(np.uint32)
-    assert (apply("double2hiint(a)", d, out=np.int32).view(np.uint32) == high).all()
-    assert (apply("double2loint(a)", d, out=np.int32).view(np.uint32) == low).all()
-    pair = apply("hiloint2double(a, b)", high.view(np.int32), low.view(np.int32), out=np.float64)
-    assert (pair.view(np.uint64) == d.view(np.uint64)).all()
+    halves = high.view(np.int32), low.view(np.int32)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(
-            apply("double2float_rn(a)", d, out=np.float32), d.astype(np.float32)
-        )
+        narrow = d.astype(np.float32)
+    rows: list[tuple[str, Sequence[np.ndarray], Any, np.ndarray]] = [
+        ("float_as_int(a)", [f], np.int32, f),
+        ("float_as_uint(a)", [f], np.uint32, f),
+        ("int_as_float(a)", [f.view(np.int32)], np.float32, f),
+        ("uint_as_float(a)", [f.view(np.uint32)], np.float32, f),
+        ("double_as_longlong(a)", [d], np.int64, d),
+        ("longlong_as_double(a)", [d.view(np.int64)], np.float64, d),
+        ("double2hiint(a)", [d], np.int32, high),
+        ("double2loint(a)", [d], np.int32, low),
+        ("hiloint2double(a, b)", halves, np.float64, d),
+    ]
+    *found, rounded = apply_each(*(row[:3] for row in rows), ("double2float_rn(a)", [d], "float32"))
+    for (call, _, _, want), got in zip(rows, found, strict=True):
+        assert (got.view(f"u{got.itemsize}") == want.view(f"u{want.itemsize}")).all(), call
+    np.testing.assert_array_equal(rounded, narrow)
 
 
 @pytest.mark.interpreted
 def test_saturation_and_fast_functions(rng: np.random.Generator) -> None:
     x = sample(rng, "float32", 300)
-    want = np.where(np.isnan(x), 0, np.clip(x, 0, 1)).astype(np.float32)
-    assert (apply("saturatef(a)", x, out=np.float32) == want).all()
     y = rng.uniform(0.1, 4, 300).astype(np.float32)
-    for name, function in {
+    functions = {
         **{name: getattr(np, name) for name in ("sin", "cos", "tan", "log", "log2", "log10")},
         "exp": np.exp,
         "exp10": lambda v: 10.0**v,
-    }.items():
-        got = apply(f"fast_{name}f(a)", y, out=np.float32)
-        np.testing.assert_allclose(got, function(y.astype(np.float64)), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(
-        apply("fast_powf(a, b)", y, y, out=np.float32), y.astype(np.float64) ** y, rtol=1e-5
-    )
-    np.testing.assert_allclose(apply("fast_dividef(a, 3.0)", y, out=np.float32), y / 3, rtol=1e-6)
+    }
+    calls = ("saturatef(b)", "fast_powf(a, a)", "fast_dividef(a, 3.0)")
+    found = apply_all([*calls, *(f"fast_{name}f(a)" for name in functions)], y, x, out="float32")
+    want = np.where(np.isnan(x), 0, np.clip(x, 0, 1)).astype(np.float32)
+    assert (found["saturatef(b)"] == want).all()
+    for name, function in functions.items():
+        got, exact = found[f"fast_{name}f(a)"], function(y.astype(np.float64))
+        np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-6, err_msg=name)
+    np.testing.assert_allclose(found["fast_powf(a, a)"], y.astype(np.float64) ** y, rtol=1e-5)
+    np.testing.assert_allclose(found["fast_dividef(a, 3.0)"], y / 3, rtol=1e-6)
 
 
 SHAPES = """

@@ -1,10 +1,12 @@
 """Random kernels (random_programs.py), compiled and interpreted, against numpy, bit for bit."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 
 import proton
-from tests.cpu.harness import assert_number, kernels_of
+from tests.cpu.harness import assert_number, kernels_once
 from tests.cpu.random_programs import GRID, MARGIN, Drawn, programs
 from tests.draws import PROGRAMS, kernels
 
@@ -21,29 +23,33 @@ def in_one_buffer(arrays: list[np.ndarray]) -> list[np.ndarray]:
     return views
 
 
-def check(drawn: Drawn) -> None:
-    run(drawn)
-    with proton.knobs.scope(interpret=True):
-        run(drawn)
+def run(drawn: Drawn, *modes: bool) -> None:
+    """`modes`: compiled, and interpreted."""
+    with kernels_once(drawn.source()) as module:
+        for interpret in modes or (False,):
+            with proton.knobs.scope(interpret=interpret):
+                check(drawn, module.kernel)
 
 
-def run(drawn: Drawn) -> None:
-    program, source, dtype = drawn.program, drawn.source(), drawn.result.dtype
+def check(drawn: Drawn, kernel: Any) -> None:
+    program, dtype = drawn.program, drawn.result.dtype
     out = np.full(GRID * drawn.span, 77, dtype)  # what lies in gaps stays
     arrays = [*program.arrays, out]
     *inputs, out = in_one_buffer(arrays) if drawn.shared else arrays
     arguments = [array[MARGIN:] for array in inputs]
-    kernels_of(source).kernel[(GRID,)](*arguments, out[drawn.start :], *program.scalars.values())
+    kernel[(GRID,)](*arguments, out[drawn.start :], *program.scalars.values())
     want = np.full_like(out, 77)
     want[drawn.places()] = np.broadcast_to(drawn.result.value, (GRID, *program.shape))
     try:
         assert_number(out, want, dtype)
     except AssertionError as problem:
         how = "interpreted" if proton.knobs.interpret else "compiled"
-        raise AssertionError(f"{how}: {problem}\nwith {program.scalars} in\n{source}") from None
+        raise AssertionError(
+            f"{how}: {problem}\nwith {program.scalars} in\n{drawn.source()}"
+        ) from None
 
 
 @kernels(PROGRAMS // 2)
 @given(programs())
 def test_random_programs(drawn: Drawn) -> None:
-    check(drawn)
+    run(drawn, False, True)

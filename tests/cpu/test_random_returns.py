@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.cpu.harness import kernels_of
+from tests.cpu.harness import kernels_once
 from tests.draws import PROGRAMS
 
 GRID = 6
@@ -130,5 +130,6 @@ def test_early_returns_mean_what_python_means(session_seed: int) -> None:
         out = np.full(GRID * 2 * ROOM, -99, np.int32)
         want = out.copy()
         run_in_python(source, x, want, static)
-        kernels_of(source).kernel[(GRID,)](x, out, **static)
+        with kernels_once(source) as module:
+            module.kernel[(GRID,)](x, out, **static)
         assert np.array_equal(out, want), f"with {x.tolist()}, {static} in\n{source}"

@@ -20,7 +20,17 @@ from proton.base.nvidia_tools import disassemble, ptxas
 from proton.base.targets import GPUTarget
 from proton.trace.model import ONE, CounterSamples, HostSlice, Launch, PCSamples, RawRun, Scope
 from proton.viewer.tables.pc_samples import Disassembly
-from tests.pure.synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run, ticks
+from tests.pure.synthetic import (
+    ORIGIN_NS,
+    Chip,
+    Record,
+    Written,
+    kernel,
+    pack_launch,
+    remembered,
+    run,
+    ticks,
+)
 
 FILE = "/src/matmul.py"
 
@@ -56,6 +66,7 @@ RESOURCES = {"registers": 128, "spills": 0, "shared": 96 * 1024, "blocks_per_sm"
 SMS = 4
 
 
+@remembered
 def gpu(
     units: list[list[Slice]],
     *,

@@ -4,10 +4,13 @@ The writer here is plain Python on purpose: one `struct.pack_into` per field, at
 out by hand from docs/buffer-format.md, so that it shares nothing with the decoder under test.
 """
 
+import copy
+import functools
 import random
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -244,6 +247,29 @@ def nested_records(
     return out
 
 
+_P = ParamSpec("_P")
+_KEPT = 64  # runs, of 50 to 200 KB
+
+
+def remembered(make: Callable[_P, RawRun]) -> Callable[_P, RawRun]:
+    """Makes a run once and gives copies of it, since tests change them: they ask for the same ones
+    again and again, and to make one takes twenty times as long."""
+
+    kept: dict[str, RawRun] = {}
+
+    @functools.wraps(make)
+    def again(*args: _P.args, **options: _P.kwargs) -> RawRun:
+        given = repr((args, options))  # numbers and texts, alone or in sequences
+        if given not in kept:
+            if len(kept) == _KEPT:
+                del kept[next(iter(kept))]
+            kept[given] = make(*args, **options)
+        return copy.deepcopy(kept[given])
+
+    return again
+
+
+@remembered
 def random_run(seed: int, *, crossing: bool = False) -> RawRun:
     """A run with several kernels, launches, units, losses, killed programs and host scopes."""
     random_ = random.Random(seed)
@@ -370,6 +396,7 @@ def in_ns(records: list[Record], begin_ns: int) -> list[Record]:
     ]
 
 
+@remembered
 def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun:
     """A run of two GPUs with warps, losses, killed and missing programs; `mixed` adds the CPU."""
     random_ = random.Random(seed)
