@@ -94,6 +94,7 @@ def test_architectures_that_have_it(arch: int) -> None:
     assert kernel.metadata["global_scratch_align"] == 128
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("options", [
     {"target": proton.GPUTarget("cuda", 80)}, {"launch_pdl": True},
     {"dtype": tl.int8, "M": 4, "N": 16},
@@ -168,6 +169,7 @@ def product(addresses, out, n, k, strides, FLATTEN: tl.constexpr):
         c.store([tile * 64, 0], total.to(tl.float16))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("flatten", [False, True])
 def test_a_product_of_such_maps_is_pipelined(flatten: bool) -> None:
     """A map that is made for each tile is not made ahead for the next one."""
@@ -183,6 +185,7 @@ def test_a_product_of_such_maps_is_pipelined(flatten: bool) -> None:
     assert ptx.count("tensormap.cp_fenceproxy") == 2
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("flatten", [False, True])
 def test_records_change_nothing_of_it(flatten: bool) -> None:
     given = tl.int64, tl.float16, 1024, 1024, tl.int32

@@ -325,6 +325,7 @@ def second_transposed(a_ptr, b_ptr, out_ptr, n, N: tl.constexpr, TRANS: tl.const
     tl.store(out_ptr + i * N + j, total)
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_what_is_transposed_is_read_from_memory_as_it_is_used() -> None:
     """Registers of `mma` are loaded from the copy of b, not from one of its transpose."""
     found = [
@@ -352,9 +353,12 @@ def in_parts(a_ptr, b_ptr, c_ptr, N: tl.constexpr, PRECISION: tl.constexpr):
 @pytest.mark.parametrize(("n", "warps", "instruction"), [(32, 1, "mma.sync"), (64, 4, "wgmma.mma")])
 def test_fp32_in_parts_runs_on_tensor_cores(
     precision: str, dots: int, digits: int, n: int, warps: int, instruction: str,
-    rng: np.random.Generator,
+    rng: np.random.Generator, request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
-    """Infinity, NaN, and the largest numbers, which rounding must not make infinite, are kept."""
+    """Infinity, NaN, and the largest numbers, which rounding must not make infinite, are kept. Of
+    `wgmma` ptxas would warn where each waits for the one before it."""
+    if instruction == "mma.sync":
+        request.getfixturevalue("no_assembler")
     options: dict[str, Any] = {"num_warps": warps, "target": GPUTarget("cuda", 90)}
     kernel = in_parts.warmup(*[tl.float32] * 3, n, precision, **options)
     ptx = kernel.asm["ptx"]
