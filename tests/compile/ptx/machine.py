@@ -120,7 +120,7 @@ class Machine(Copies, Matrices):
         self._memories(shared_bytes, heap)
         self.registers = self._garbage(every)
         self.translation = Translation(self.kernel, self.registers, self._special(grid), self)
-        self.blocks, self.bound = self.translation.blocks(), self.translation.bound
+        self.blocks: dict[int, Callable[[np.ndarray], None]] = {}  # that have been executed
         self.together = [block.together for block in self.kernel.blocks] + ["thread"]
         self.ready: list[Callable[[int, np.ndarray, np.ndarray], np.ndarray]] = [
             getattr(self, f"_ready_{together}") for together in self.together
@@ -218,6 +218,8 @@ class Machine(Copies, Matrices):
             if self.together[block] in ("thread", "warp"):
                 here[: turn.start] = here[turn.stop :] = False
             if here.any():
+                if block not in self.blocks:
+                    self.blocks[block] = self.translation.block(block)
                 self.blocks[block](here)
                 self._wake(block, here)
                 return True
@@ -244,7 +246,7 @@ class Machine(Copies, Matrices):
 
     def _ready_phase(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         instruction = self.kernel.blocks[block].instructions[0]
-        return self.completed_phases(self.bound[instruction.text], here)
+        return self.completed_phases(self.translation.bound_to(instruction), here)
 
     def _ready_program(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         instruction = self.kernel.blocks[block].instructions[0]
@@ -252,7 +254,7 @@ class Machine(Copies, Matrices):
         if len(instruction.operands) < 2:
             complete = self._complete(waiting, live, self.program_threads)
         else:
-            complete = self._met_by_count(self.bound[instruction.text], waiting)
+            complete = self._met_by_count(self.translation.bound_to(instruction), waiting)
         others = complete & ~here
         if (here & complete).any():  # those elsewhere go on later, and have met now
             self.clock.program[others] = self.program_of[others] * (1 << 16) + self.barriers + 1
