@@ -54,6 +54,7 @@ def reduction(x_ptr, out_ptr, n):
 
 
 WGMMA = {"M": 128, "N": 128, "BLOCK_K": 64, "num_warps": 8}
+SMALL = {"M": 64, "N": 64, "BLOCK_K": 32, "num_warps": 4}  # for warp groups, too
 MMA = {"M": 32, "N": 64, "BLOCK_K": 32, "num_warps": 2}
 
 
@@ -266,7 +267,7 @@ def test_clocks_behind_a_barrier_are_read_when_it_is_over(arch: int, clock_bits:
     target = proton.GPUTarget("cuda", arch)
     cases = [
         (meets, (tl.float32, 9), {"BLOCK": 128}, None),
-        (matmul, (tl.float16, tl.float16, tl.float32, 4096), {"STRIDE": 4096, **WGMMA}, AUTO),
+        (matmul, (tl.float16, tl.float16, tl.float32, 4096), {"STRIDE": 4096, **SMALL}, AUTO),
         (reduction, (tl.float32, tl.float32, 9), {}, ("barriers",)),
     ]
     for kernel, types, options, words in cases:

@@ -330,6 +330,7 @@ def calls(x_ptr, out_ptr, n):
     tl.store(out_ptr + lane, x)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> None:
     off = compiled(calls, tl.float32, tl.float32, 9)
@@ -416,6 +417,7 @@ def test_warps_that_a_kernel_has_not() -> None:
         compiled(one_scope, tl.float32, tl.float32, instrumentation=mode)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("sampling", [{"sample_warps": (1,)}, {"sample_programs": 3}], ids=str)
 def test_what_is_not_sampled_runs_the_kernel_without_records(sampling: dict[str, Any]) -> None:
     off = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256)
@@ -453,6 +455,7 @@ def events(x_ptr, out_ptr, n):
     tl.store(out_ptr + lane, x)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 def test_the_edges_of_an_event_are_records_of_one_name(mode: str) -> None:
     off = compiled(events, tl.float32, tl.float32, 9)
@@ -480,6 +483,7 @@ def returns_early(x_ptr, n):
         tl.store(x_ptr + offs, tl.exp(x))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 def test_early_returns(mode: str) -> None:
     off = compiled(returns_early, tl.float32, 9)

@@ -177,7 +177,7 @@ class Machine(Copies, Matrices):
         local = self.kernel.local_bytes
         data = self.rng.integers(0, 256, len(every) * local, np.uint8)
         self.local = Memory("local", 0, data, every * local, 1, self.clock)
-        self.local.size = local
+        self.local.size, self.local.checks_races = local, False  # each thread has its own
         self.spaces = {"global": self.globals, "shared": self.shared, "local": self.local}
 
     # Which block is next
