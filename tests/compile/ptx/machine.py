@@ -164,14 +164,14 @@ class Machine(Copies, Matrices):
     def _memories(self, shared_bytes: int, heap: Heap) -> None:
         """Global, shared and local memory."""
         every = np.arange(len(self.pc))
-        sizes = [BITS[i.name[-1]] // 8 for b in self.kernel.blocks for i in b.instructions
-                 if i.name[0] in ("ld", "st") and "param" not in i.name]  # fmt: skip
-        unit = min([4, *sizes])
-        self.globals = Memory("global", GLOBAL, heap.data, 0 * every, unit, self.clock)
+        self.globals = Memory(
+            "global", GLOBAL, heap.data, 0 * every, self._unit("global"), self.clock
+        )
         self.globals.allowed = heap.allowed
         size = -(-shared_bytes // 1024) * 1024
         programs = len(self.pc) // self.program_threads
         garbage = self.rng.integers(0, 256, programs * size, np.uint8)
+        unit = self._unit("shared")
         self.shared = Memory("shared", SHARED, garbage, self.program_of * size, unit, self.clock)
         self.shared.size = shared_bytes
         local = self.kernel.local_bytes
@@ -179,6 +179,13 @@ class Machine(Copies, Matrices):
         self.local = Memory("local", 0, data, every * local, 1, self.clock)
         self.local.size, self.local.checks_races = local, False  # each thread has its own
         self.spaces = {"global": self.globals, "shared": self.shared, "local": self.local}
+
+    def _unit(self, space: str) -> int:
+        """Bytes that the narrowest access to a memory has, or 4."""
+        instructions = (i.name for block in self.kernel.blocks for i in block.instructions)
+        return min(
+            [4, *(BITS[n[-1]] // 8 for n in instructions if n[0] in ("ld", "st") and space in n)]
+        )
 
     # Which block is next
 
