@@ -16,6 +16,7 @@ from proton.runtime.nvidia import cuda, global_scratch
 from proton.runtime.nvidia.global_scratch import GlobalScratch
 from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import AUTO, Instrumentation
+from tests.compile.cubins import instructions
 from tests.compile.fake_cuda import STREAM, FakeDriver
 from tests.compile.test_gpu_records import compiled
 from tests.gpu import test_gpu_made_descriptors as made
@@ -89,7 +90,7 @@ def test_a_map_is_seen_by_all_warps() -> None:
 @pytest.mark.parametrize("arch", [90, 100, 120])
 def test_architectures_that_have_it(arch: int) -> None:
     kernel = copying(target=proton.GPUTarget("cuda", arch))
-    assert all(name in kernel.asm["sass"] for name in ("UTMACCTL", "UTMALDG", "UTMASTG"))
+    assert instructions(kernel.asm["cubin"]) == {"UTMACCTL", "UTMALDG", "UTMASTG"}
     assert kernel.metadata["global_scratch_size"] == MULTIPLE
     assert kernel.metadata["global_scratch_align"] == 128
 
