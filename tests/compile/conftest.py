@@ -1,6 +1,7 @@
 """What wrappers of kernels would launch on a GPU, compiled without one."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Cubin
 from proton.backends.nvidia.machine_code import GlobalLoads
 from proton.backends.nvidia.target import GPUKernel
-from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
 from proton.runtime.launch.jit import JITFunction
 from proton.schedule import planning
@@ -21,12 +21,12 @@ from proton.transforms.hopper import describe_loads
 
 
 @pytest.fixture
-def by_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Loops have no producer, and threads copy what pointers load: warp groups alternate."""
+def by_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Loops have no producer, and threads copy what pointers load: warp groups alternate. Other
+    tests, for which kernels are compiled otherwise, find none of these."""
     monkeypatch.setattr(planning, "may_be_specialized", lambda *given: False)
     monkeypatch.setattr(describe_loads, "_candidates", lambda *given: [])
-    with knobs.scope(always_compile=True):
-        yield
+    monkeypatch.setenv("PROTON_CACHE_DIR", str(tmp_path))
 
 
 @pytest.fixture
@@ -69,8 +69,15 @@ class NoAssembler:
 
 
 @pytest.fixture
-def no_assembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing that is compiled here may be found in the cache later."""
+def no_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is compiled here may be found in the cache later, but by such tests."""
     monkeypatch.setattr(compiler, "Assembler", NoAssembler)
     monkeypatch.setattr(compiler, "loads_of", lambda *_: GlobalLoads(0, 0, 0))
-    monkeypatch.setenv("PROTON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PROTON_CACHE_DIR", os.environ["PROTON_CACHE_DIR"] + "-without-ptxas")
+
+
+@pytest.fixture
+def no_ptx(monkeypatch: pytest.MonkeyPatch, no_assembler: None) -> None:
+    """Nor is PTX made, for tests that look at the levels ahead of it: LLVM takes longest of all."""
+    monkeypatch.setattr(compiler, "emit_ptx", lambda *_: "")
+    monkeypatch.setenv("PROTON_CACHE_DIR", os.environ["PROTON_CACHE_DIR"] + "-or-ptx")

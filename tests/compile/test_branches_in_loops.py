@@ -192,6 +192,7 @@ def stages(kernel: Any) -> int:
     return max(map(int, re.findall(r": stages (\d+)", found.asm["schedule"])), default=1)
 
 
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize(
     ("kernel", "expected"),
     [(by_offsets, 3), (by_pointers, 3), (sums_of_two, 3), (by_table, 1), (by_counter, 1)],
@@ -214,6 +215,7 @@ def test_dots_go_on_beside_branches(kernel: Any) -> None:
     assert "dot_wait" in moved, "in the branch, where it is waited for"
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("kernel", [by_offsets, by_pointers, sums_of_two, by_table, by_counter])
 @pytest.mark.parametrize(
     ("m", "n", "k"), [(130, 80, 144), (64, 64, 64), (200, 144, 48), (30, 40, 24)]
@@ -233,6 +235,7 @@ def test_results_are_right(kernel: Any, m: int, n: int, k: int, rng: np.random.G
     np.testing.assert_allclose(c, want, atol=1e-2, rtol=1e-3)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("tiles", [1, 3, 5])
 def test_copies_go_on_with_the_next_tile(tiles: int, rng: np.random.Generator) -> None:
     n = tiles * BLOCK

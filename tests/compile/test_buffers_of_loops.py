@@ -83,6 +83,7 @@ def buffers(kernel: Any) -> list[int]:
     return [int(number) for number in dict.fromkeys(found)]
 
 
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize(("count", "stages", "warps"), [(2, 3, 1), (3, 3, 4), (2, 4, 2)])
 def test_as_many_buffers_as_iterations(count: int, stages: int, warps: int) -> None:
     x, out = np.zeros((4, 64, 64), np.float16), np.zeros((4, 64, 64), np.float32)

@@ -71,6 +71,7 @@ ONE: dict[Any, tuple[Any, str | None, Callable[[Any], Any]]] = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("combine", ONE, ids=lambda combine: str(combine.__name__))
 def test_a_choice_is_taken_for_the_maximum_that_it_is(
     combine: Any, rng: np.random.Generator

@@ -165,6 +165,7 @@ def square_and_one(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, x * x + 1.0)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("dtype", "name"), [(tl.float32, "f32"), (tl.float16, "f16x2"), (tl.bfloat16, "bf16x2")]
 )
@@ -222,6 +223,7 @@ def test_the_code_is_not_a_debug_build() -> None:
 # Threads
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_no_barrier_where_one_warp_does_the_work() -> None:
     assert "bar.sync" in ptx_of_case("softmax", num_warps=4)
     alone = ptx_of_case("softmax", num_warps=1)
@@ -268,6 +270,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_formats_of_prints(dtype: Any) -> None:
     for in_hex, form in enumerate(FORMATS[dtype]):
@@ -283,6 +286,7 @@ def doubles(x_ptr):
     tl.store(x_ptr, x + x)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype", [tl.int8, tl.uint32, tl.int64])
 def test_overflows_are_checked_in_debug_mode_unless_told_otherwise(dtype: Any) -> None:
     asserted = {
@@ -309,6 +313,7 @@ def divided(a_ptr, b_ptr, quotient_ptr, rest_ptr, SIZE: tl.constexpr):
     tl.store(rest_ptr + at, a % b)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype", [tl.int64, tl.uint64], ids=str)
 def test_divisions_of_64_bits_are_of_32_where_no_number_has_more(
     dtype: Any, rng: np.random.Generator

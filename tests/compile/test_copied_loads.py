@@ -57,6 +57,7 @@ def doubled(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + j, x * 2 + x, mask=x != 0)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("warps", [1, 4])
 @pytest.mark.parametrize("checks_races", [True, False])
 def test_all_copies_are_what_the_source_says(

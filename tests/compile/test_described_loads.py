@@ -103,6 +103,7 @@ def run(rng: np.random.Generator, *, length: int = 96, flip: bool = False, repea
 FLAGS = "MASKED", "WIDE", "CARRIED", "REVERSED", "TURNED", "BLOCKS"
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("number", range(6 * TIMES))
 def test_random_loads(session_seed: int, number: int) -> None:
     """All are described: masked or not, in falling order, transposed, of block pointers."""
@@ -118,6 +119,7 @@ def test_random_loads(session_seed: int, number: int) -> None:
     assert THREADS not in ptx
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_what_stays_by_pointers(rng: np.random.Generator) -> None:
     """Rows in falling order, and one row again and again, whose strides TMA does not have."""
     rows: list[tuple[dict[str, Any], bool]] = [

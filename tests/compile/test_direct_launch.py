@@ -1,7 +1,6 @@
 """Launching compiled code as it is (`Backend.direct`), and kernels that go through a pickle."""
 
 import ctypes
-import subprocess
 import sys
 import types as types_
 from pathlib import Path
@@ -19,6 +18,7 @@ from proton.compiling.cache import base32
 from proton.runtime.backend import backend_named
 from proton.runtime.nvidia import cuda
 from proton.tools.tensor_descriptor import TensorDescriptor
+from tests import processes
 from tests.compile.cubins import read_cubin
 from tests.compile.fake_cuda import FakeDriver
 
@@ -161,8 +161,7 @@ def test_a_kernel_of_another_process_is_launched_and_recorded(tmp_path: Path) ->
     head = "import proton\nimport proton.language as tl\n\n"
     (tmp_path / "weighing.py").write_text(head + function)
     for number, code in enumerate((FIRST.format(folder=str(tmp_path)), SECOND)):
-        command = [sys.executable, "-c", code, str(tmp_path / "kernel")]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = processes.python("-c", code, tmp_path / "kernel")
         assert done.returncode == 0, (number, done.stderr)
     assert done.stdout.splitlines()[0] == "['x_ptr', 'out_ptr', 'n', 'factor', 'BLOCK'] None 1"
     assert "weigh" in done.stdout.splitlines()[1]

@@ -113,6 +113,7 @@ PRODUCTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("options", PRODUCTS, ids=lambda o: "-".join(map(str, o.values())))
 def test_products(rng: np.random.Generator, options: dict[str, Any]) -> None:
     run_product(rng, **options)
@@ -130,6 +131,7 @@ def test_products_by_descriptors(rng: np.random.Generator, stages: int) -> None:
     assert_product(c, a, b, "float16")
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("overlap", [False, True])
 def test_attention(rng: np.random.Generator, causal: bool, overlap: bool) -> None:
@@ -160,6 +162,7 @@ def without(pattern: str, number: int) -> Edit:
     return edit
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("check", [run_softmax, run_sums, run_product], ids=lambda c: c.__name__)
 def test_all_synchronization_is_needed(rng: np.random.Generator, check: Any) -> None:
     """Without any one of its barriers, fences, commits and waits a kernel has a race, reads what an

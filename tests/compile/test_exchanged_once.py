@@ -95,20 +95,20 @@ def readers(text: str) -> list[int]:
     return sorted(len(re.findall(rf'"ttg.local_load"\({name}\)', text)) for name in held)
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_a_value_is_stored_and_multiplied_from_one_memory() -> None:
     assert readers(compiled(states, tl.float32, 32, 32, 4)) == [2]
     assert readers(compiled(states, tl.float16, 32, 32, 4)) == [2]
     assert readers(compiled(both_ways, tl.float32, 32, 32, 4)) == [2]
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_one_exchange_needs_no_memory_of_its_own() -> None:
     assert readers(compiled(once, tl.float32, 32, 32, 4)) == []
     assert readers(compiled(states, tl.float16, 32, 16, 1)) == []  # the operand is in place
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_a_memory_that_takes_longer_is_written_ahead_of_the_same_barrier() -> None:
     """Tensor cores want columns there, which would be read two bytes at a time."""
     text = compiled(states, tl.float16, 64, 64, 8)
@@ -116,14 +116,14 @@ def test_a_memory_that_takes_longer_is_written_ahead_of_the_same_barrier() -> No
     assert text.index('"ttg.local_alloc"') < text.index('"ttg.convert_layout"')
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_an_sm_keeps_its_programs() -> None:
     """Which has room for three of them with buffers of eight iterations, and nothing beside."""
     assert readers(compiled(states, tl.float32, 32, 64, 4, stages=7)) == [2]
     assert readers(compiled(states, tl.float32, 32, 64, 4, stages=8)) == []
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_a_program_keeps_within_shared_memory() -> None:
     """Which has no room for 16 blocks of 16 KiB at once, and two more."""
     types = [tl.float32] * 4 + [1]
@@ -131,7 +131,7 @@ def test_a_program_keeps_within_shared_memory() -> None:
     assert kernel.shared <= HOPPER.facts.shared_bytes
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize(("m", "n", "warps"), [(32, 16, 1), (32, 32, 4), (64, 64, 4)])
 def test_what_a_product_adds_to_is_carried_as_it_gives_it(m: int, n: int, warps: int) -> None:
     """It begins as a load gives it, which each iteration would convert to and back."""

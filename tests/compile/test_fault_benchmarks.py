@@ -64,7 +64,7 @@ def test_faults_compile_and_are_faults(script: Any) -> None:
     assert all(layout in kernel.asm["ttgir"] for kernel in kernels[late])
 
 
-@pytest.mark.filterwarnings("ignore::proton.base.errors.PerformanceWarning")
+@pytest.mark.usefixtures("no_ptx")
 def test_sessions_record_what_rules_need(script: Any) -> None:
     """The work that `auto` asks for is in the kernel with the fault, and of a scope that waits its
     wait, whatever views and numbers it takes beside it."""

@@ -107,6 +107,7 @@ def test_rows_that_data_names(how: str, m: int, stages: int, rng: np.random.Gene
             assert buffers == (1 if how == "written" else 2)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("asks", [False, True])
 def test_pages_by_tma(asks: bool, rng: np.random.Generator) -> None:
     """Where the loop asks for it, its producer loads their numbers."""

@@ -217,6 +217,7 @@ def test_loops_that_may_be_empty_are_not_refused() -> None:
             kernel.warmup(gl.float32, 3, what, grid=(1,), num_warps=4, target=TARGET)
 
 
+@pytest.mark.usefixtures("no_ptx")
 def test_what_may_be_right_is_accepted() -> None:
     for kernel, what in ACCEPTED:
         kernel.warmup(gl.float32, 3, what, grid=(1,), num_warps=4, target=TARGET)

@@ -136,6 +136,7 @@ def test_wrong_phases_are_found(what: str) -> None:
         compile_ring(what, iterations=20)
 
 
+@pytest.mark.usefixtures("no_ptx")
 def test_what_needs_more_rounds_than_there_are_is_right() -> None:
     for what in ("phase 0", "never waits", "never empties"):
         compile_ring(what, iterations=3)
@@ -204,7 +205,7 @@ def described(shape: tuple[int, int], block: list[int], dtype: Any) -> TensorDes
     return TensorDescriptor.from_tensor(MockTensor(dtype, shape), block, layout)
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_right_kernels_are_left_in_peace() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -54,6 +54,7 @@ def reduction(x_ptr, out_ptr, n):
 
 
 WGMMA = {"M": 128, "N": 128, "BLOCK_K": 64, "num_warps": 8}
+SMALL = {"M": 64, "N": 64, "BLOCK_K": 32, "num_warps": 4}  # for warp groups, too
 MMA = {"M": 32, "N": 64, "BLOCK_K": 32, "num_warps": 2}
 
 
@@ -85,6 +86,7 @@ def place(kernel: Any, *texts: str) -> str:
     return f"{Path(__file__).name}:{','.join(str(line_of(kernel, text)) for text in texts)}"
 
 
+@pytest.mark.usefixtures("no_ptx")
 def test_an_unannotated_pipeline_is_taken_apart() -> None:
     text = ttgir(matmul, WGMMA, 3, auto=AUTO)
     copy, dot = place(matmul, "a = tl", "b = tl"), place(matmul, "tl.dot")
@@ -133,6 +135,7 @@ CONSTANT = r"%(\S+) = arith\.constant (-?\d+) : i(?:32|64)"
 RECORD = r'"proton_gpu\.circular_record"\(%\S+, %\S+, %\S+, %([\w-]+)[,)].*scope_id = (\d+)'
 
 
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize("stages", [2, 4])
 @pytest.mark.parametrize("blocks", [WGMMA, MMA], ids=["wgmma", "mma"])
 def test_a_prefetch_belongs_to_the_iteration_that_it_is_for(
@@ -176,6 +179,7 @@ def _iterations(text: str, table: list[dict[str, str]]) -> list[int]:
     ]
 
 
+@pytest.mark.usefixtures("no_ptx")
 def test_ends_of_asynchronous_work_are_recorded_in_every_iteration() -> None:
     """Else a wait could not be told from one that retires more."""
     text = ttgir(matmul, WGMMA, 3, auto="copies,loops", every=4)
@@ -263,7 +267,7 @@ def test_clocks_behind_a_barrier_are_read_when_it_is_over(arch: int, clock_bits:
     target = proton.GPUTarget("cuda", arch)
     cases = [
         (meets, (tl.float32, 9), {"BLOCK": 128}, None),
-        (matmul, (tl.float16, tl.float16, tl.float32, 4096), {"STRIDE": 4096, **WGMMA}, AUTO),
+        (matmul, (tl.float16, tl.float16, tl.float32, 4096), {"STRIDE": 4096, **SMALL}, AUTO),
         (reduction, (tl.float32, tl.float32, 9), {}, ("barriers",)),
     ]
     for kernel, types, options, words in cases:

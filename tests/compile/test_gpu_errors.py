@@ -101,7 +101,7 @@ def transposes(x_ptr, N: tl.constexpr):
     tl.store(x_ptr + i * N + j, tl.trans(tl.exp(x)))
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize("arch", [80, 90, 120])  # 163, 227 and 99 KiB
 def test_too_much_shared_memory_says_how_much_there_is(arch: int) -> None:
     """A block of N x N floats is exchanged at once, or in parts if it has to."""

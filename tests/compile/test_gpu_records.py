@@ -227,6 +227,7 @@ def test_the_table_of_scopes_and_the_sizes_of_a_block() -> None:
     assert kernel.profile.block.bytes == wire.Block(8, 64, wire.RecordSchema(2, 32)).bytes
 
 
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize("given_, expected", [(1, 1), (5, 8), (64, 64), (1000, 1024)])
 def test_a_capacity_is_rounded_up_to_a_power_of_two(given_: int, expected: int) -> None:
     kernel = compiled(
@@ -329,6 +330,7 @@ def calls(x_ptr, out_ptr, n):
     tl.store(out_ptr + lane, x)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> None:
     off = compiled(calls, tl.float32, tl.float32, 9)
@@ -389,6 +391,7 @@ def test_each_record_of_one_reading_is_stored(strategy: str, memory: str) -> Non
     assert [width for width, _, _ in found] == ["v2.b32", "v2.b32", "b64"] * (5 + 1)
 
 
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize(
     ("granularity", "num_warps", "warps", "units"),
     [
@@ -414,6 +417,7 @@ def test_warps_that_a_kernel_has_not() -> None:
         compiled(one_scope, tl.float32, tl.float32, instrumentation=mode)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("sampling", [{"sample_warps": (1,)}, {"sample_programs": 3}], ids=str)
 def test_what_is_not_sampled_runs_the_kernel_without_records(sampling: dict[str, Any]) -> None:
     off = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256)
@@ -451,6 +455,7 @@ def events(x_ptr, out_ptr, n):
     tl.store(out_ptr + lane, x)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 def test_the_edges_of_an_event_are_records_of_one_name(mode: str) -> None:
     off = compiled(events, tl.float32, tl.float32, 9)
@@ -478,6 +483,7 @@ def returns_early(x_ptr, n):
         tl.store(x_ptr + offs, tl.exp(x))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 def test_early_returns(mode: str) -> None:
     off = compiled(returns_early, tl.float32, 9)
@@ -543,6 +549,7 @@ def one_operation(x_ptr, n):
     tl.store(x_ptr + place, x)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "flush"])
 def test_a_short_loop_takes_eight_turns_at_once(mode: str) -> None:
     """What records cost there depends on it: 12 cycles a slice, and 20 with two turns at once."""
@@ -552,6 +559,7 @@ def test_a_short_loop_takes_eight_turns_at_once(mode: str) -> None:
     assert max(clocks) == 16, clocks
 
 
+@pytest.mark.usefixtures("no_ptx")
 def test_every_choice_is_part_of_the_key() -> None:
     choices = [
         None,
@@ -584,6 +592,7 @@ def in_a_row(x_ptr, is_marked):
         tl.store(place, x * 2)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("capacity", [0, 1, 2, 4])
 def test_a_kernel_that_fills_no_segment_takes_no_chunks(capacity: int) -> None:
     """Three records at most: with room for them flush is the code of the ring buffer, and what the

@@ -661,14 +661,15 @@ PROFILE = KernelProfile(strategy=Strategy.CIRCULAR, block=BLOCK)
 def test_of_a_large_piece_what_was_written_is_fetched(driver: ProfilingDriver, turns: int) -> None:
     rounds, _ = kernels()
     x, driver.turns = driver.array("float32"), turns
+    launches, programs = 3, 13
     runs, sent = [], []
     for kind in ("copy", "rows"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gpu_buffers, "SPARSE_BYTES", 0 if kind == "rows" else 1 << 30)
             driver.events.clear()
             with proton.profile("run") as run:
-                for _ in range(5):
-                    rounds[40,](x, 5)
+                for _ in range(launches):
+                    rounds[programs,](x, 5)
             runs.append(run)
             places = [event for event in driver.events if event[0] == kind]
             sizes = [event[2] if kind == "copy" else event[1] * event[2] for event in places]
@@ -680,10 +681,11 @@ def test_of_a_large_piece_what_was_written_is_fetched(driver: ProfilingDriver, t
     first, second = (table.sort_values(columns) for table in tables)
     for name in columns:  # the whole as one array is objects
         assert np.array_equal(first[name], second[name]), name
-    assert len(sparse.frame[sparse.frame.kind == "scope"]) == 5 * 40 * WARPS * min(turns, CAPACITY)
-    assert plain.totals.lost == sparse.totals.lost == 5 * 40 * WARPS * max(0, turns - CAPACITY)
+    warps = launches * programs * WARPS
+    assert len(sparse.frame[sparse.frame.kind == "scope"]) == warps * min(turns, CAPACITY)
+    assert plain.totals.lost == sparse.totals.lost == warps * max(0, turns - CAPACITY)
     head, records = BLOCK.segments, 16 * WARPS * min(turns, CAPACITY)
-    assert sent[1] == 5 * 40 * (head + records)
+    assert sent[1] == launches * programs * (head + records)
     kept = [sum(launch.buffer.size for launch in run.raw.launches) for run in runs]
     assert kept[1] <= kept[0]
     if turns <= CAPACITY // 2:

@@ -102,6 +102,7 @@ BOTH = [(product, HOW[0]), (products, HOW[0])]
 ONE = [((products, product)[n % 2], how) for n, how in enumerate(HOW[1:])]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "kernel, how", BOTH + ONE, ids=lambda x: str(x) if isinstance(x, dict) else x.__name__
 )

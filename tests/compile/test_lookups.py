@@ -92,6 +92,7 @@ def conversions(kernel: Any) -> int:
     return int(kernel.asm["ttgir"].count('"ttg.convert_layout"'))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(("m", "n"), [(4, 256), (1, 32), (16, 8)])
 def test_tables_of_nibbles(m: int, n: int, rng: np.random.Generator) -> None:
     codes = rng.integers(0, 256, (m, n)).astype(np.uint8)
@@ -121,6 +122,7 @@ def test_tables_that_are_computed(rng: np.random.Generator) -> None:
     assert not conversions(kernel)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(("dtype", "n"), [("float16", 16), ("float32", 32)])
 def test_rows_and_columns_in_a_loop(dtype: str, n: int, rng: np.random.Generator) -> None:
     x = rng.integers(-8, 9, (n, n)).astype(dtype)
@@ -134,6 +136,7 @@ def test_rows_and_columns_in_a_loop(dtype: str, n: int, rng: np.random.Generator
     assert "bar.sync" not in loop[1]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("chunks", [0, 2, 3])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_table_for_all_chunks(scaled: bool, chunks: int, rng: np.random.Generator) -> None:

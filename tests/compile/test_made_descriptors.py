@@ -16,6 +16,7 @@ from proton.runtime.nvidia import cuda, global_scratch
 from proton.runtime.nvidia.global_scratch import GlobalScratch
 from proton.tools.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import AUTO, Instrumentation
+from tests.compile.cubins import instructions
 from tests.compile.fake_cuda import STREAM, FakeDriver
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_gpu_records import compiled
@@ -90,11 +91,12 @@ def test_a_map_is_seen_by_all_warps() -> None:
 @pytest.mark.parametrize("arch", [90, 100, 120])
 def test_architectures_that_have_it(arch: int) -> None:
     kernel = copying(target=proton.GPUTarget("cuda", arch))
-    assert all(name in kernel.asm["sass"] for name in ("UTMACCTL", "UTMALDG", "UTMASTG"))
+    assert instructions(kernel.asm["cubin"]) == {"UTMACCTL", "UTMALDG", "UTMASTG"}
     assert kernel.metadata["global_scratch_size"] == MULTIPLE
     assert kernel.metadata["global_scratch_align"] == 128
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("options", [
     {"target": proton.GPUTarget("cuda", 80)}, {"launch_pdl": True},
     {"dtype": tl.int8, "M": 4, "N": 16},
@@ -169,6 +171,7 @@ def product(addresses, out, n, k, strides, FLATTEN: tl.constexpr):
         c.store([tile * 64, 0], total.to(tl.float16))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("flatten", [False, True])
 def test_a_product_of_such_maps_is_pipelined(flatten: bool) -> None:
     """A map that is made for each tile is not made ahead for the next one."""
@@ -184,6 +187,7 @@ def test_a_product_of_such_maps_is_pipelined(flatten: bool) -> None:
     assert ptx.count("tensormap.cp_fenceproxy") == 2
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("flatten", [False, True])
 def test_records_change_nothing_of_it(flatten: bool) -> None:
     given = tl.int64, tl.float16, 1024, 1024, tl.int32

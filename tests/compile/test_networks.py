@@ -56,6 +56,7 @@ def hadamard_kernel(x_ptr, y_ptr, N: tl.constexpr, STEPS: tl.constexpr, TIMES: t
     tl.store(y_ptr + tl.arange(0, N), x)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("rows", "size", "warps"), [(1, 512, 1), (2, 512, 4), (1, 2048, 4), (1, 2, 1)]
 )
@@ -87,6 +88,7 @@ def test_numbers_go_with_their_keys(stages: int, warps: int, rng: np.random.Gene
     assert between <= reductions <= between + 1
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("times", [1, 3])
 def test_transforms_keep_what_each_step_goes_along(times: int, rng: np.random.Generator) -> None:
     x = rng.integers(-3, 4, 256).astype(np.float32)

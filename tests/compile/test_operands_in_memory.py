@@ -72,7 +72,7 @@ def stays_in_memory(kernel: GPUKernel) -> bool:
     return any(re.search(rf'"ttg.local_load"\({name}\)', loop) for name in held)
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize("arch", [80, 90])
 def test_an_operand_that_does_not_fit_waits_in_shared_memory(arch: int) -> None:
     large = compiled(attention_like, 64, 32, 128, warps=1, arch=arch)
@@ -122,6 +122,7 @@ def columns_first(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr, D:
     tl.store(out_ptr + j[:, None] * D + d[None, :], out)
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_shared_operands_are_stored_as_threads_have_them(rng: np.random.Generator) -> None:
     """16 bytes at a time, though the first dot has columns side by side."""
     types = [tl.float16, tl.float16, tl.float32, 64]
@@ -138,7 +139,7 @@ def test_shared_operands_are_stored_as_threads_have_them(rng: np.random.Generato
     np.testing.assert_allclose(out, want, rtol=1e-2, atol=0.5)
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize("warps", [1, 2])
 def test_what_fits_stays_in_registers(warps: int) -> None:
     assert not stays_in_memory(compiled(attention_like, 16, 16, 64, warps=warps))
@@ -147,6 +148,7 @@ def test_what_fits_stays_in_registers(warps: int) -> None:
     assert not stays_in_memory(compiled(both_changed, 64, 64, 128, warps=warps))
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_what_waits_in_shared_memory_is_right(rng: np.random.Generator) -> None:
     q, k = (rng.standard_normal((64, 128)).astype(np.float16) for _ in range(2))
     out = np.full((64, 128), np.nan, np.float32)
@@ -176,7 +178,7 @@ def outside_of_loops(q_ptr, k_ptr, out_ptr, n, M: tl.constexpr, N: tl.constexpr,
     tl.store(out_ptr + m[:, None] * N + j[None, :], tl.dot(q, tl.trans(last), out))
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_a_product_outside_of_loops_takes_registers() -> None:
     assert not stays_in_memory(compiled(outside_of_loops, 16, 16, 64, warps=1))
     assert stays_in_memory(compiled(outside_of_loops, 64, 64, 128, warps=1))
@@ -225,6 +227,7 @@ def memories_of_loop(kernel: GPUKernel) -> int:
     return kernel.asm["ttgir"].split("scf.for", 1)[1].count('"ttg.local_alloc"')
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("kernel", "blocks", "memories"),
     [(gradients, (16, 32, 64), 1), (squares, (32, 32, 32), 1), (alone, (16, 32, 64), 0)],

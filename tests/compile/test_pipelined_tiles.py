@@ -57,6 +57,7 @@ def tiles_of(m: int, n: int, program: int, programs: int) -> list[tuple[int, int
     return found
 
 
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_blocks_of_a_persistent_product(rng: np.random.Generator, stages: int) -> None:
     """Tiles with fewer iterations than copies are under way, as many, and more; programs without a

@@ -442,6 +442,7 @@ HOW = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "behind, is_long, how",
     covering(

@@ -109,6 +109,7 @@ def last_size(x_ptr, out_ptr, sizes_ptr, n, M: tl.constexpr):
     tl.store(sizes_ptr + m, size)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2, 4])
 def test_what_only_the_last_iteration_gives(rng: np.random.Generator, stages: int, n: int) -> None:

@@ -156,6 +156,7 @@ def scaled_products(
     tl.store(out_ptr + m[:, None] * N + j[None, :], out)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("arch", [80, 90], ids=["mma", "wgmma"])
 def test_scales_of_products_are_loaded_where_the_product_is(
     arch: int, rng: np.random.Generator
@@ -209,6 +210,7 @@ def gathered_products(x_ptr, index_ptr, y_ptr, out_ptr, n, M: tl.constexpr, K: t
     tl.store(out_ptr + m[:, None] * K + k[None, :], out)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("num_stages", [1, 3])
 def test_indices_of_rows_are_loaded_wherever_they_are_taken(
     num_stages: int, rng: np.random.Generator

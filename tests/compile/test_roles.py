@@ -140,6 +140,7 @@ def test_loops_that_ask_for_it(rng: np.random.Generator, kernel: Any) -> None:
         assert ".maxntid " + str(32 * (warps + 4)) in ptx
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_operands_that_threads_read(rng: np.random.Generator) -> None:
     """Blocks too small for `wgmma`: what each warp takes is read when it is there."""
     ptx = run_asked(rng, product, (32, 64, 160), 4, 3, rows=8)
@@ -161,6 +162,7 @@ def two_places(a, a_ptr, b_ptr, c_ptr, n, second, M: tl.constexpr, MAPS: tl.cons
     tl.store(c_ptr + at, acc)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("maps", [False, True])
 def test_what_iterations_take_is_made_ahead_of_the_loop(
     rng: np.random.Generator, maps: bool
@@ -178,7 +180,7 @@ def test_what_iterations_take_is_made_ahead_of_the_loop(
     assert np.abs(c - want).max() < 1e-3 * np.abs(want).max()
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_programs_and_chips_that_have_no_room_for_roles() -> None:
     """A program has 1024 threads at most, and only 9.0 moves registers between groups."""
     desc = TensorDescriptor(tl.float16, (512, 512), (512, 1), (64, 64))
@@ -306,7 +308,7 @@ def test_which_loops_have_roles(how: str, options: dict[str, int], has_roles: bo
     assert (ROLES in kernel.asm["ptx"]) == has_roles
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
     """And what the schedule says."""
     desc = TensorDescriptor(tl.float16, (512, 512), (512, 1), (64, 64))
@@ -318,7 +320,7 @@ def test_a_loop_that_asks_has_them_where_nothing_is_delayed() -> None:
     assert text.count("wait until channel 0 is filled") == text.count("channel 0 is empty") == 1
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize(
     ("n", "k", "options", "text"),
     [
@@ -361,7 +363,7 @@ BARRIERS = (ttng.ArriveOfWarpsOp, ttng.WaitBarrierOp)
 
 
 @pytest.fixture
-def scheduled(monkeypatch: pytest.MonkeyPatch, no_assembler: None) -> Iterator[list[str]]:
+def scheduled(monkeypatch: pytest.MonkeyPatch, no_ptx: None) -> Iterator[list[str]]:
     """Modules behind the schedule, while each is checked, ahead of the assembler."""
     found: list[str] = []
     goes_on = compiler._with_workers

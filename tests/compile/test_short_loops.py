@@ -102,6 +102,7 @@ CASES: dict[Any, tuple[bool, int, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("kernel", CASES, ids=lambda kernel: str(kernel.__name__))
 def test_a_short_loop_is_written_out(kernel: Any, rng: np.random.Generator) -> None:
     is_written_out, size, expected = CASES[kernel]

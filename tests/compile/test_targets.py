@@ -67,6 +67,7 @@ GROUP = next(found for found in HOPPER.mma if found.kind is MMAKind.WARP_GROUP)
 NARROW = dataclasses.replace(GROUP, columns=128, left=(OperandPlace.REGISTERS,))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("mma", "element", "there", "absent"),
     [
@@ -98,6 +99,7 @@ def test_a_chip_with_other_matrix_instructions_is_an_entry_of_a_table(
     assert absent not in kernel.asm["ptx"]
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_a_chip_without_asynchronous_copies_pipelines_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

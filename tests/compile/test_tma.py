@@ -11,6 +11,9 @@ import proton.language as tl
 from proton.base.errors import LaunchError
 from proton.runtime.nvidia import cuda, tensor_maps
 from proton.tools.tensor_descriptor import TensorDescriptor
+from tests.compile.cubins import KINDS, instructions
+from tests.compile.test_made_descriptors import copying
+from tests.compile.test_targets import dot
 
 TARGET = proton.GPUTarget("cuda", 90)
 
@@ -95,7 +98,7 @@ def test_what_a_persistent_kernel_issues(arch: int) -> None:
     assert "elect.sync" in ptx
     assert "cp.async.cg" not in ptx
     assert arch > 90 or not kernel.n_spills
-    assert "UTMALDG" in kernel.asm["sass"]
+    assert "UTMALDG" in instructions(kernel.asm["cubin"])
     plain = matmul_persistent_kernel.warmup(
         *[tl.float16] * 3, *[1024] * 6, BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, GROUP_M=8,
         TRANSPOSED=False, num_warps=4, num_stages=3, target=proton.GPUTarget("cuda", 80),
@@ -134,8 +137,22 @@ def test_reductions(dtype: Any, kind: str, element: str | None) -> None:
     before, _, behind = ptx.partition(name)
     assert "fence.proxy.async" in before.rpartition("bar.sync")[0]
     assert behind.index("commit_group") < behind.index("cp.async.bulk.wait_group.read 0")
-    assert kind != "xor" or "UTMAREDG" in kernel.asm["sass"]  # the assembler's word for `name`
+    assert "UTMAREDG" in instructions(kernel.asm["cubin"])  # the assembler's word for `name`
     assert re.search(rf"atom\.relaxed\.gpu\.global\.({kind}|cas)", ptx)
+
+
+def test_instructions_have_the_numbers_that_the_disassembler_says() -> None:
+    """Which tests look for in machine code."""
+    x, y = (TensorDescriptor(tl.uint64, [640, 64], [64, 1], [32, 64]) for _ in range(2))
+    kernels = [copying(), combine.warmup(x, y, 3, KIND="xor", target=TARGET)]
+    for element, out in ((tl.float64, tl.float64), (tl.float16,) * 2, (tl.float8e4nv, tl.float32)):
+        kernels.append(dot.warmup(element, element, out, 64, 64, 64, target=TARGET))
+    seen = set()
+    for kernel in kernels:
+        found = instructions(kernel.asm["cubin"])
+        assert found == {name for name in KINDS.values() if name in kernel.asm["sass"]}
+        seen |= found
+    assert seen == {*KINDS.values()}
 
 
 @proton.jit

@@ -67,6 +67,7 @@ def wanted(kernel: object, x: np.ndarray, rows: int, before: bool, behind: bool)
     return out
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("kernel", "before", "behind", "goes_on"),
     [

@@ -152,6 +152,7 @@ def test_matrices(rng: np.random.Generator, tmp_path: Path, name: str, shape: An
 ORDERS = {"name": DEPTHS, "order": [(2, 1, 0), (1, 2, 0), (0, 2, 1), (2, 0, 1)]}
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("name, order", covering(ORDERS), ids=str)
 def test_several_matrices_by_way_of_swizzled_memory(
     rng: np.random.Generator, tmp_path: Path, name: str, order: Any
@@ -176,6 +177,7 @@ PRODUCT = """
 """
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("results", [AMPERE_DEEP, DEEP], ids=["tensor cores", "multiply-adds"])
 def test_a_product_of_several_pairs_of_matrices(
     rng: np.random.Generator, tmp_path: Path, results: str

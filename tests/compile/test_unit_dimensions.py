@@ -45,8 +45,8 @@ def attention(
 @pytest.mark.parametrize(
     ("shape", "block", "warps", "how"),
     [
-        ((2, 2, 200), (128, 64, 64), 8, ""),
-        ((1, 2, 256), (128, 128, 128), 8, ""),  # by a producer and a consumer
+        ((2, 2, 100), (128, 64, 64), 8, ""),
+        ((1, 1, 256), (128, 128, 128), 8, ""),  # by a producer and a consumer
         ((1, 1, 70), (64, 32, 64), 4, ""),
         ((1, 1, 40), (16, 16, 32), 1, ""),  # by `mma`
         ((1, 2, 70), (64, 32, 64), 4, "taken twice"),

@@ -55,7 +55,7 @@ def order(kernel: GPUKernel) -> str:
     return "".join(letters[name.removeprefix("ttng.")] for name in ops)
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_operands_of_a_warp_group_are_stored_before_others_are_loaded() -> None:
     """Three blocks of 128 registers each: the first ones are stored."""
     assert order(compiled(chained, tl.float32, 64, 256, 4)).startswith("LS")
@@ -77,13 +77,14 @@ def test_operands_of_a_warp_are_read_where_they_are_multiplied(
     assert found.n_spills == 0
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 def test_blocks_that_fit_wait_in_registers() -> None:
     assert order(compiled(three_products, tl.float16, 32, 128, 2)).startswith("LLL")
     assert order(compiled(chained, tl.float16, 64, 64, 2)).startswith("LLL")
     assert order(compiled(three_products, tl.float32, 64, 128, 4)).startswith("LLL")
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("element", [np.float16, np.float32])
 def test_what_waits_in_shared_memory_is_right(
     rng: np.random.Generator, element: type[np.floating]

@@ -74,6 +74,7 @@ def run_attention(
     assert np.abs(sums - logarithms).max() < bound
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("options", [
     {"length": 2}, {"length": 200, "causal": True, "stages": 4, "dtype": "bfloat16"},
     {"length": 150, "head": 128, "columns": 64},
@@ -90,7 +91,7 @@ def run_alternating(
     edit: Callable[[str], str] = str,
     *,
     length: int = 256,
-    heads: int = 2,
+    heads: int = 1,
     tma: bool = False,
     head: int = 64,
     columns: int = 64,
@@ -208,6 +209,7 @@ NEEDED = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("what", NEEDED)
 def test_synchronization_is_needed(rng: np.random.Generator, what: str) -> None:
     """Without it a group reads what the other has not copied yet, or writes what it reads: where

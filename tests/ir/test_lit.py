@@ -1,14 +1,13 @@
 """Each file of `lit/` as a test of its own, as lit runs it."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proton.dialect import proton, proton_gpu, tt_collective, tt_core, tt_scaled, ttg_core, tts
+from tests import processes
 from tests.ir import run_lines
 
 FOLDER = Path(__file__).parent / "lit"
@@ -36,11 +35,10 @@ def test_what_a_file_asks_for_must_be_there(tmp_path: Path) -> None:
 
 
 def test_lit_runs_them_too(tmp_path: Path) -> None:
-    main = [sys.executable, "-c", "from lit.main import main; main()"]  # has no -m
-    shown = subprocess.run([*main, "--show-tests", FOLDER], capture_output=True, text=True)
+    main = "-c", "from lit.main import main; main()"  # has no -m
+    shown = processes.python(*main, "--show-tests", FOLDER)
     assert set(re.findall(r" :: (\S+)", shown.stdout)) == set(FILES)
-    one = [*main, "-q", f"-Dexec_root={tmp_path}", FOLDER / "combine.mlir"]
-    done = subprocess.run(one, capture_output=True, text=True)
+    done = processes.python(*main, "-q", f"-Dexec_root={tmp_path}", FOLDER / "combine.mlir")
     assert done.returncode == 0, done.stdout
 
 

@@ -120,7 +120,7 @@ class Machine(Copies, Matrices):
         self._memories(shared_bytes, heap)
         self.registers = self._garbage(every)
         self.translation = Translation(self.kernel, self.registers, self._special(grid), self)
-        self.blocks, self.bound = self.translation.blocks(), self.translation.bound
+        self.blocks: dict[int, Callable[[np.ndarray], None]] = {}  # that have been executed
         self.together = [block.together for block in self.kernel.blocks] + ["thread"]
         self.ready: list[Callable[[int, np.ndarray, np.ndarray], np.ndarray]] = [
             getattr(self, f"_ready_{together}") for together in self.together
@@ -164,21 +164,28 @@ class Machine(Copies, Matrices):
     def _memories(self, shared_bytes: int, heap: Heap) -> None:
         """Global, shared and local memory."""
         every = np.arange(len(self.pc))
-        sizes = [BITS[i.name[-1]] // 8 for b in self.kernel.blocks for i in b.instructions
-                 if i.name[0] in ("ld", "st") and "param" not in i.name]  # fmt: skip
-        unit = min([4, *sizes])
-        self.globals = Memory("global", GLOBAL, heap.data, 0 * every, unit, self.clock)
+        self.globals = Memory(
+            "global", GLOBAL, heap.data, 0 * every, self._unit("global"), self.clock
+        )
         self.globals.allowed = heap.allowed
         size = -(-shared_bytes // 1024) * 1024
         programs = len(self.pc) // self.program_threads
         garbage = self.rng.integers(0, 256, programs * size, np.uint8)
+        unit = self._unit("shared")
         self.shared = Memory("shared", SHARED, garbage, self.program_of * size, unit, self.clock)
         self.shared.size = shared_bytes
         local = self.kernel.local_bytes
         data = self.rng.integers(0, 256, len(every) * local, np.uint8)
         self.local = Memory("local", 0, data, every * local, 1, self.clock)
-        self.local.size = local
+        self.local.size, self.local.checks_races = local, False  # each thread has its own
         self.spaces = {"global": self.globals, "shared": self.shared, "local": self.local}
+
+    def _unit(self, space: str) -> int:
+        """Bytes that the narrowest access to a memory has, or 4."""
+        instructions = (i.name for block in self.kernel.blocks for i in block.instructions)
+        return min(
+            [4, *(BITS[n[-1]] // 8 for n in instructions if n[0] in ("ld", "st") and space in n)]
+        )
 
     # Which block is next
 
@@ -218,6 +225,8 @@ class Machine(Copies, Matrices):
             if self.together[block] in ("thread", "warp"):
                 here[: turn.start] = here[turn.stop :] = False
             if here.any():
+                if block not in self.blocks:
+                    self.blocks[block] = self.translation.block(block)
                 self.blocks[block](here)
                 self._wake(block, here)
                 return True
@@ -244,7 +253,7 @@ class Machine(Copies, Matrices):
 
     def _ready_phase(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         instruction = self.kernel.blocks[block].instructions[0]
-        return self.completed_phases(self.bound[instruction.text], here)
+        return self.completed_phases(self.translation.bound_to(instruction), here)
 
     def _ready_program(self, block: int, here: np.ndarray, live: np.ndarray) -> np.ndarray:
         instruction = self.kernel.blocks[block].instructions[0]
@@ -252,7 +261,7 @@ class Machine(Copies, Matrices):
         if len(instruction.operands) < 2:
             complete = self._complete(waiting, live, self.program_threads)
         else:
-            complete = self._met_by_count(self.bound[instruction.text], waiting)
+            complete = self._met_by_count(self.translation.bound_to(instruction), waiting)
         others = complete & ~here
         if (here & complete).any():  # those elsewhere go on later, and have met now
             self.clock.program[others] = self.program_of[others] * (1 << 16) + self.barriers + 1

@@ -111,6 +111,8 @@ class Memory:
 
     def note_read(self, place: np.ndarray, size: int, threads: np.ndarray) -> None:
         """Threads read; raises Race where another wrote."""
+        if not self.checks_races:
+            return
         units, clock = self._units(place, size), self.clock
         warp, now, warp_now = clock.warp_of[threads], clock.program[threads], clock.warp[threads]
         self._check_writer(units, threads, "a read")
@@ -132,18 +134,19 @@ class Memory:
         self, place: np.ndarray, size: int, threads: np.ndarray, is_same: Any = False
     ) -> None:
         """Threads write; raises Race where another wrote something else, or read."""
+        if not self.checks_races:
+            return
         units, clock = self._units(place, size), self.clock
         self._check_writer(units, threads, "a write", is_same)
         now, warp_now = clock.program[threads], clock.warp[threads]
-        if self.checks_races:
-            bad = self.read_at[0].take(units, axis=0) == now[:, None]  # [unit, thread, warp]
-            if bad.any():
-                readers, each = self.reader[units], threads[:, None]
-                bad &= (readers != _NOBODY) & (readers != each + 1)
-                is_own = clock.warp_of[each] == np.arange(readers.shape[-1])
-                bad &= ~(is_own & (self.read_at[1, units] != warp_now[:, None]))
-                for warp in np.flatnonzero(bad.any(axis=(0, 1))).tolist():
-                    self._check(bad[..., warp], units, threads, readers[..., warp], "a write")
+        bad = self.read_at[0].take(units, axis=0) == now[:, None]  # [unit, thread, warp]
+        if bad.any():
+            readers, each = self.reader[units], threads[:, None]
+            bad &= (readers != _NOBODY) & (readers != each + 1)
+            is_own = clock.warp_of[each] == np.arange(readers.shape[-1])
+            bad &= ~(is_own & (self.read_at[1, units] != warp_now[:, None]))
+            for warp in np.flatnonzero(bad.any(axis=(0, 1))).tolist():
+                self._check(bad[..., warp], units, threads, readers[..., warp], "a write")
         self.writer[units] = threads + 1
         self.written[0, units], self.written[1, units] = now, warp_now
 
@@ -172,8 +175,6 @@ class Memory:
     def _check_writer(
         self, units: np.ndarray, threads: np.ndarray, what: str, is_same: Any = False
     ) -> None:
-        if not self.checks_races:
-            return
         writer, clock = self.writer.take(units), self.clock
         bad = (writer != _NOBODY) & (writer != threads + 1)
         bad &= self.written[0].take(units) == clock.program[threads]

@@ -58,13 +58,11 @@ class Block:
         return self.instructions[0].together if self.instructions else "thread"
 
 
-# What translation.py keeps: code, names of operands, and how the objects with names are made.
-Translated = tuple[CodeType, dict[tuple[str, str], str], dict[str, Callable[[Any], Any]]]
-
-
 @dataclass
 class Kernel:
-    """A kernel: its parameters' bytes, registers, blocks, labels and arrays in local memory."""
+    """A kernel: its parameters' bytes, registers, blocks, labels and arrays in local memory; and
+    what translation.py keeps: code by block, names of operands, and how the objects with names are
+    made."""
 
     name: str
     parameters: dict[str, int]  # in order
@@ -73,7 +71,9 @@ class Kernel:
     labels: dict[str, int]
     local: dict[str, int]  # where an array begins
     local_bytes: int
-    translated: Translated | None = None
+    translated: dict[int, CodeType] = field(default_factory=dict)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
+    makers: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
 @functools.lru_cache(8)  # each has its code with it, a megabyte

@@ -44,8 +44,9 @@ def put(register: np.ndarray, values: np.ndarray, where: np.ndarray) -> None:
 class Translation:
     """A kernel's blocks as functions of a mask: which threads execute it.
 
-    Tests run a kernel several times: its code is kept with it, and how the objects are made that
-    the code has names for. The objects are those of one run.
+    A block is translated when it is executed first. Tests run a kernel several times: its code is
+    kept with it, and how the objects are made that the code has names for. The objects are those of
+    one run.
     """
 
     def __init__(
@@ -56,8 +57,6 @@ class Translation:
         )  # fmt: skip
         self.threads = len(next(iter(special.values())))
         self.scope: dict[str, Any] = {**SCOPE, "put": put, "m": machine, "pc": machine.pc}
-        self.names: dict[tuple[str, str], str] = {}
-        self.makers: dict[str, Callable[[Any], Any]] = {}  # of the objects with names
         self.bound: dict[str, _Bound] = {}  # by text
         self.carry = np.zeros(self.threads, np.uint32)
 
@@ -67,38 +66,52 @@ class Translation:
         self.scope.clear()
         self.bound.clear()
 
-    def blocks(self) -> list[Callable[[np.ndarray], None]]:
-        """A function by block."""
-        if self.kernel.translated is None:
-            code = compile(self._source(), f"<{self.kernel.name}>", "exec")
-            self.kernel.translated = code, dict(self.names), dict(self.makers)
-        else:
-            code, names, makers = self.kernel.translated
-            self.names = dict(names)
-            for name, make in makers.items():
-                self.given(make, name)
+    def block(self, number: int) -> Callable[[np.ndarray], None]:
+        """The function of a block."""
+        code = self.kernel.translated.get(number)
+        if code is None:
+            code = compile(self._source(number), f"<{self.kernel.name}>", "exec")
+            self.kernel.translated[number] = code
         exec(code, self.scope)
-        return [self.scope[f"block{number}"] for number in range(len(self.kernel.blocks))]
+        function: Any = self.scope[f"block{number}"]
+        self._make(function.__code__)
+        return function  # type: ignore[no-any-return]
 
-    def _source(self) -> str:
-        source = []
-        for number, block in enumerate(self.kernel.blocks):
-            source += [f"def block{number}(mask):", f" pc[mask] = {number + 1}"]
-            for instruction in block.instructions:
-                guard = "mask"
-                if instruction.guard is not None:
-                    sign = "~" if instruction.is_opposite else ""
-                    source.append(f" g = mask & {sign}{self.read(instruction.guard, 'pred')}")
-                    guard = "g"
-                source += [f" {line}" for line in self._lines(instruction, guard)]
+    def bound_to(self, instruction: Instruction) -> "_Bound":
+        """An instruction with the operands of this run."""
+        if instruction.text not in self.bound:
+            self.bound[instruction.text] = _Bound(self, instruction)
+        return self.bound[instruction.text]
+
+    def compiled(self, expression: str) -> CodeType:
+        """An expression that can be evaluated in this run."""
+        code = _code(expression)
+        self._make(code)
+        return code
+
+    def _make(self, code: CodeType) -> None:
+        """Makes the objects that some code has names for."""
+        for name in code.co_names:
+            if name not in self.scope and name in self.kernel.makers:
+                self.scope[name] = self.kernel.makers[name](self)
+
+    def _source(self, number: int) -> str:
+        source = [f"def block{number}(mask):", f" pc[mask] = {number + 1}"]
+        for instruction in self.kernel.blocks[number].instructions:
+            guard = "mask"
+            if instruction.guard is not None:
+                sign = "~" if instruction.is_opposite else ""
+                source.append(f" g = mask & {sign}{self.read(instruction.guard, 'pred')}")
+                guard = "g"
+            source += [f" {line}" for line in self._lines(instruction, guard)]
         return "\n".join(source)
 
     # Operands
 
     def given(self, make: "Callable[[Translation], Any]", name: str = "") -> str:
         """The name, in the functions, of an object that is made for each run."""
-        name = name or f"c{len(self.scope)}"
-        self.makers[name], self.scope[name] = make, make(self)
+        name = name or f"c{len(self.kernel.makers)}"
+        self.kernel.makers[name] = make
         return name
 
     def register(self, text: str) -> str:
@@ -125,10 +138,10 @@ class Translation:
         return narrow if dtype.kind == "u" else f"{narrow}.view({dtype.str!r})"
 
     def _named(self, operand: str, type_: str) -> str:
-        key = operand, type_
-        if key not in self.names:
-            self.names[key] = self.given(lambda run: run._array(operand, type_))
-        return self.names[key]
+        key, names = (operand, type_), self.kernel.names
+        if key not in names:
+            names[key] = self.given(lambda run: run._array(operand, type_))
+        return names[key]
 
     def _array(self, operand: str, type_: str) -> np.ndarray:
         """A register, a special one or a constant, by thread."""
@@ -174,7 +187,7 @@ class Translation:
         if text in _CARRIES:
             return self._with_carry(text, operands, guard)
         if name in _OPAQUE:
-            place = self.given(lambda run: run._bind(instruction))
+            place = self.given(lambda run: run.bound_to(instruction))
             return [f"m.{name}({place}, {guard})"]
         if name in _NO_EFFECT:
             return []
@@ -195,10 +208,6 @@ class Translation:
                 f"put({self.register(other.strip())}, ~{self.register(target.strip())}, {guard})"
             )
         return lines
-
-    def _bind(self, instruction: Instruction) -> "_Bound":
-        bound = self.bound[instruction.text] = _Bound(self, instruction)
-        return bound
 
     def _access(self, parts: tuple[str, ...], operands: tuple[str, ...], guard: str) -> list[str]:
         type_ = parts[-1]
@@ -271,10 +280,14 @@ class _Bound:
     def __init__(self, translation: Translation, instruction: Instruction) -> None:
         self.parts, self.operands = instruction.name, instruction.operands
         self.text, self._of = instruction.text, translation
+        self._codes: dict[tuple[str, str], CodeType] = {}  # of operands, by text and type
 
     def array(self, operand: str, type_: str) -> np.ndarray:
         """Numbers by thread."""
-        found: np.ndarray = eval(_code(self._of.read(operand, type_)), self._of.scope)
+        key, of = (operand, type_), self._of
+        if key not in self._codes:
+            self._codes[key] = of.compiled(of.read(operand, type_))
+        found: np.ndarray = eval(self._codes[key], of.scope)
         return found
 
     def register(self, operand: str) -> np.ndarray:
@@ -283,8 +296,10 @@ class _Bound:
 
     def address(self, operand: str) -> np.ndarray:
         """Addresses by thread, of `[base+offset]`."""
-        base, offset = address_of(operand)
-        found: np.ndarray = eval(_code(self._of.address(base, offset)), self._of.scope)
+        key, of = (operand, ""), self._of
+        if key not in self._codes:
+            self._codes[key] = of.compiled(of.address(*address_of(operand)))
+        found: np.ndarray = eval(self._codes[key], of.scope)
         return found
 
 
