@@ -46,7 +46,8 @@ class PipelinedTiles(PipelinedLoop):
 
     def run(self) -> None:
         super().run()
-        if ops_named(self.loop, ttng.WarpGroupDotOp):  # `mma` needs the registers for operands
+        # `mma` needs the registers for operands.
+        if self.tiles.live and ops_named(self.loop, ttng.WarpGroupDotOp):
             self._keep_places()
 
     @property

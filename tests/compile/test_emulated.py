@@ -119,6 +119,27 @@ def test_products(rng: np.random.Generator, options: dict[str, Any]) -> None:
     run_product(rng, **options)
 
 
+@proton.jit
+def same_product_of_each_tile(a, b, c, tiles, K, BLOCK: tl.constexpr):
+    """Loads need nothing of the tile, as where one tile has all rows and columns."""
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
+        acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+        for k in range(0, K, BLOCK):
+            acc = tl.dot(a.load([0, k]), b.load([k, 0]), acc)
+        c.store([tile * BLOCK, 0], (acc * (tile + 1)).to(tl.float16))
+
+
+def test_tiles_that_load_the_same(rng: np.random.Generator) -> None:
+    a, b = (rng.standard_normal(size).astype(np.float16) for size in ((64, 200), (200, 64)))
+    c = np.zeros((5 * 64, 64), np.float16)
+    given = [TensorDescriptor.from_tensor(array, [64, 64]) for array in (a, b, c)]
+    with Emulation(4, rng).installed():
+        same_product_of_each_tile[(2,)](*given, 5, 200, BLOCK=64, num_stages=3)
+    exact = a.astype(np.float32) @ b.astype(np.float32)
+    for tile, found in enumerate(c.reshape(5, 64, 64), 1):
+        np.testing.assert_allclose(found, exact * tile, rtol=2e-3, atol=2e-2 * tile)
+
+
 @pytest.mark.parametrize("stages", [1, 3])
 def test_products_by_descriptors(rng: np.random.Generator, stages: int) -> None:
     m, n, k = 136, 72, 168
