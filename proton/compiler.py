@@ -214,7 +214,7 @@ def compile_source(
     """The kernel of a source; `options` are those of a launch."""
     signature = Signature(source.signature, source.constants, source.divisible)
     kernel: CompiledKernel = compile_function(
-        compiler, source.fn, signature, compiler.chosen(target, options)
+        compiler, source.fn, signature, compiler.chosen(target, options, source.fn)
     )
     return kernel
 

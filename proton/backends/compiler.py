@@ -278,8 +278,11 @@ class Compiler(ABC, Generic[Options, Kernel]):
         """Compiles; `label` names the folder of the dumps. Raises CompilationError for the user's
         mistakes, PassError for ours."""
 
-    def chosen(self, target: Target, options: dict[str, Any]) -> Options:
-        """The options for a target, from those that a launch may be given by name."""
+    def chosen(
+        self, target: Target, options: dict[str, Any], fn: DeviceFunction | None = None
+    ) -> Options:
+        """The options for a target, from those that a launch may be given by name, as far as the
+        code of `fn` may depend on them."""
         raise ProtonError(f"kernels for {target} are compiled by launches and warmup alone")
 
     def shown(self, level: str, text: str) -> str:

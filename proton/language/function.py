@@ -318,7 +318,7 @@ class DeviceFunction:
         """Has another text, or one at another place, compiled."""
         self.source = source
         self.revision += 1
-        for cached in ("bound_names", "constexpr_names", "_reads", "asks_warps"):
+        for cached in ("bound_names", "constexpr_names", "_reads", "_asks_warps"):
             self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
@@ -405,9 +405,14 @@ class DeviceFunction:
                 found += python_links(python)
         return found
 
+    @property
+    def hears_warps(self) -> bool:
+        """True if code for a CPU depends on how many warps a launch asks for, too."""
+        return self.has_layouts or self._asks_warps
+
     @functools.cached_property
-    def asks_warps(self) -> bool:
-        """True if this function, or one that it names, asks how many warps a launch has."""
+    def _asks_warps(self) -> bool:
+        """True if this function, or one that it names, asks how many there are."""
         seen: set[DeviceFunction] = set()
         waiting = [self]
         while waiting:

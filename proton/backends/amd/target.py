@@ -54,7 +54,9 @@ class AMDCompiler(Compiler[AMDOptions, AMDKernel]):
         self.check_source(fn.ir, options.target)
         return compiler.compile_kernel(fn, signature, options, label)
 
-    def chosen(self, target: Target, options: dict[str, Any]) -> AMDOptions:
+    def chosen(
+        self, target: Target, options: dict[str, Any], fn: DeviceFunction | None = None
+    ) -> AMDOptions:
         if not isinstance(target, GPUTarget):
             chips = ", ".join(str(arch) for name, arch in CHIPS if name == target.backend)
             raise ProtonError(f"of AMD GPUs kernels are compiled for {chips} alone")

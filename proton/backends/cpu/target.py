@@ -51,14 +51,17 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
         self.check_source(options.text, CPUTarget())
         return compiler.compile_kernel(fn, signature, options, label)
 
-    def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
+    def chosen(
+        self, target: Target, options: dict[str, Any], fn: DeviceFunction | None = None
+    ) -> CPUOptions:
         debug = bool(options.get("debug"))
+        warps = options.get("num_warps") or DEFAULT_WARPS
         return CPUOptions(
             disjoint=options.get("disjoint"),
             debug=debug,
             ir_override=options.get("ir_override"),
             sanitize_overflow=debug and options.get("sanitize_overflow") is not False,
-            warps=options.get("num_warps") or DEFAULT_WARPS,
+            warps=warps if fn is not None and fn.hears_warps else 0,
         )
 
     def warm_up(self) -> None:

@@ -91,7 +91,9 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
         self.check_source(options.text, options.target)
         return compiler.compile_kernel(fn, signature, options, label)
 
-    def chosen(self, target: Target, options: dict[str, Any]) -> GPUOptions:
+    def chosen(
+        self, target: Target, options: dict[str, Any], fn: DeviceFunction | None = None
+    ) -> GPUOptions:
         assert isinstance(target, GPUTarget)
         if (arch := options.get("arch")) is not None:
             target = target.of_arch(arch)

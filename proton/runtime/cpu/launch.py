@@ -245,7 +245,7 @@ def blocks_of_layouts(kernel: Any, options: dict[str, Any]) -> tuple[int, int]:
     asked = options.get("num_warps")
     if asked is not None:
         check_num_warps(asked, CPUTarget.warp_size)
-    if not (kernel.has_layouts or kernel.asks_warps):
+    if not kernel.hears_warps:
         return 0, 1
     return asked or DEFAULT_WARPS, options.get("num_ctas") or 1
 
