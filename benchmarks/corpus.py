@@ -160,6 +160,16 @@ SEEN = (
     "_p_matmul_ogs",
     "_matmul_ogs",
     "_reduce_grouped",
+    "_jagged_flash_attention_bwd_basic_kernel",
+    "_jagged_flash_attention_bwd_preprocess_basic_kernel",
+    "chunk_abc_bwd_kernel_intra_V",
+    "chunk_gsa_bwd_kernel_intra_dvg",
+    "chunk_rwkv6_bwd_kernel_intra",
+    "fused_chunk_bwd_kernel",
+    "fused_chunk_fwd_kernel",
+    "fused_recurrent_gdn2_fwd_kernel",
+    "parallel_attn_bwd_kernel_dkv",
+    "parallel_path_bwd_dkv_kernel",
 )
 
 
