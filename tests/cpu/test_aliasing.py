@@ -52,6 +52,39 @@ def test_what_no_comparison_of_arguments_can_tell_is_compiled_once(cache_dir: Pa
 
 
 @proton.jit
+def add_pair(pair, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(pair[0] + i) + tl.load(pair[1] + i))
+
+
+@proton.jit
+def add(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i) + tl.load(y_ptr + i))
+
+
+def test_a_kernel_in_place_is_compiled_once(cache_dir: Path) -> None:
+    """Not for arguments that are apart as well, until a launch has such."""
+    x = np.arange(64, dtype=np.float32)
+    in_place = add[(1,)](x, x[16:], x[8:], N=16)
+    assert [in_place.metadata["disjoint"], len(list(cache_dir.glob("?" * 52)))] == [False, 1]
+    np.testing.assert_array_equal(x[8:24], np.arange(16) * 2 + 16)
+    out = np.zeros(16, np.float32)
+    twice = add[(1,)](x, x, out, N=16)
+    assert twice.metadata["disjoint"]
+    np.testing.assert_array_equal(out, x[:16] * 2)
+    assert add[(1,)](x, x[1:], x[2:], N=16).key == in_place.key
+    assert add[(1,)](x, out, np.zeros_like(out), N=16).key == twice.key
+    assert len(list(cache_dir.glob("?" * 52))) == 2
+
+
+def test_arguments_in_a_tuple_overlap_others() -> None:
+    x = np.arange(64, dtype=np.float32)
+    assert not add_pair[(1,)]((x, x[1:]), x[2:], N=16).metadata["disjoint"]
+    assert add_pair[(1,)]((x, x), np.zeros_like(x), N=16).metadata["disjoint"]
+
+
+@proton.jit
 def store_then_load_elsewhere(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
     offs = tl.arange(0, N)
     before = tl.load(y_ptr + offs)

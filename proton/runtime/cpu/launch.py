@@ -6,6 +6,7 @@ code, its memory says whether what the kernel writes overlaps anything else.
 
 import ctypes
 import functools
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -137,13 +138,16 @@ class CPULauncher(Launcher):
                 return self.kernel.launcher(home).launch(grid, values, options)
         sizes = check_grid(grid)
         self.kernel.check_globals()
+        # Of arguments that overlap a kernel most often writes one, and has no use of other code.
+        first = variant is not None or not _overlap(given)
         if variant is None:
-            variant = self._compiled((*keys, True, *suffix))
+            variant = self._compiled((*keys, first, *suffix))
         if variant.has_tuples:
             values, given = self._flat(keys, values, given)
-        fits = not variant.kernel.metadata["disjoint"] or is_disjoint(variant, given)
-        if not fits:
-            variant = self._compiled((*keys, False, *suffix))
+        is_for_all = first and not variant.kernel.metadata["disjoint"]
+        fits = is_for_all or is_disjoint(variant, given)
+        if fits is not first:
+            variant = self._compiled((*keys, fits, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
             if recorder is not None:
                 plain = (*keys, fits, *suffix[:-2], None, suffix[-1])
@@ -316,6 +320,13 @@ def _leaf_names(names: list[str], signature: Signature) -> list[str]:
         form = signature.tuples.get(name)
         found += [name] if form is None else _leaf_names(form.names(name), signature)
     return found
+
+
+def _overlap(given: list[Any]) -> bool:
+    """True if two arguments, those in tuples left out, share a byte."""
+    arrays = sorted((a.low, a.high) for a in given if isinstance(a, PointerArgument))
+    arrays = [(low, high) for low, high in arrays if low < high]
+    return any(low < before for (_, before), (low, _) in itertools.pairwise(arrays))
 
 
 def is_disjoint(variant: CPUVariant, values: list[Any]) -> bool:
