@@ -14,10 +14,10 @@ import pytest
 
 import proton
 from proton.base.knobs import KNOBS
-from proton.viewer import cli
 from proton.viewer.compare import measure
 from scripts.docs_results import BLOCK, PAGES, RESULTS, written
 from tests import processes
+from tests.pure.test_cli import call
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -146,21 +146,14 @@ def viewer(
         assert command[0] == sys.executable
         return processes.python(*command[1:], cwd=cwd)
 
-    def call(*words: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["proton-tile", *words])
-        status: object = 0
-        try:
-            cli.main()
-        except SystemExit as exit_:
-            status = exit_.code or 0
-        assert isinstance(status, int)
-        shown = capsys.readouterr()
-        return status, shown.out + shown.err
+    def viewed(*words: str) -> tuple[int, str]:
+        status, *shown = call(monkeypatch, capsys, *words)
+        return status, "".join(shown)
 
     monkeypatch.setattr(measure, "subprocess", SimpleNamespace(run=forked, DEVNULL=None))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
-    return call
+    return viewed
 
 
 def test_the_example_for_ci_measures_our_kernels(
