@@ -28,6 +28,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 _STREAMS = ("<stdin>", "<stdout>", "<stderr>")
 _OLD = (sys.stdin, sys.stdout, sys.stderr)
@@ -300,3 +302,19 @@ def _status(call: Callable[[], object]) -> int:
             trace = trace.tb_next
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+
+
+def proton_tile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
+) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of one command."""
+    from proton.viewer import cli
+
+    monkeypatch.setattr(sys, "argv", ["proton-tile", *map(str, words)])
+    status: object = 0
+    try:
+        cli.main()
+    except SystemExit as exit_:
+        status = exit_.code or 0
+    assert isinstance(status, int)
+    return status, *capsys.readouterr()

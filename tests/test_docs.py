@@ -17,7 +17,6 @@ from proton.base.knobs import KNOBS
 from proton.viewer.compare import measure
 from scripts.docs_results import BLOCK, PAGES, RESULTS, written
 from tests import processes
-from tests.pure.test_cli import call
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -147,7 +146,7 @@ def viewer(
         return processes.python(*command[1:], cwd=cwd)
 
     def viewed(*words: str) -> tuple[int, str]:
-        status, *shown = call(monkeypatch, capsys, *words)
+        status, *shown = processes.proton_tile(monkeypatch, capsys, *words)
         return status, "".join(shown)
 
     monkeypatch.setattr(measure, "subprocess", SimpleNamespace(run=forked, DEVNULL=None))

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from synthetic import gpu_run, random_run
 
-from proton.viewer import Run, cli
+from proton.viewer import Run
 from proton.viewer.pictures import flame
 from proton.viewer.tables.stats import Filter
 from tests import processes
+from tests.processes import proton_tile as call
 
 
 @pytest.fixture
@@ -26,20 +27,6 @@ def saved(tmp_path: Path) -> Path:
         **{**vars(raw.kernels[0]), "optimized_out": ("gone [x]",)}
     )
     return Run(raw).save(tmp_path / "run.proton")
-
-
-def call(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
-) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of one command."""
-    monkeypatch.setattr(sys, "argv", ["proton-tile", *map(str, words)])
-    status: object = 0
-    try:
-        cli.main()
-    except SystemExit as exit_:
-        status = exit_.code or 0
-    assert isinstance(status, int)
-    return status, *capsys.readouterr()
 
 
 @pytest.fixture
