@@ -1,6 +1,7 @@
 """A Python function whose body is tile-language source: its text, its AST, its dependencies."""
 
 import ast
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -17,6 +18,7 @@ from proton.language.surroundings import (
     describe,
     is_mutable,
     link,
+    parts,
     python_function,
     python_links,
     resolve,
@@ -412,19 +414,35 @@ class DeviceFunction:
 
     @functools.cached_property
     def _asks_warps(self) -> bool:
-        """True if this function, or one that it names, asks how many there are."""
-        seen: set[DeviceFunction] = set()
-        waiting = [self]
+        """True if this function, or anything that it reaches, asks how many there are."""
+        seen = dict[int, object]()
+        waiting: list[object] = [self]
         while waiting:
-            function = waiting.pop()
-            if function.ir is not None:  # which knows the warps
+            value = unwrap(waiting.pop())
+            if id(value) in seen:
                 continue
-            if any(_WARPS.intersection(chain) for chain in function._reads):
-                return True
-            named = {v for _, _, v in function._resolved() if isinstance(v, DeviceFunction)}
-            waiting += named - seen
-            seen |= named
+            seen[id(value)] = value
+            if isinstance(value, Builtin):
+                if value.__name__ in _WARPS:
+                    return True
+            elif isinstance(value, DeviceFunction):
+                if value.ir is None:  # a text knows the warps
+                    waiting += [*value._named(), *value._defaults.values()]
+            else:
+                python = python_function(value)
+                if python is not None and _WARPS.intersection(python.__code__.co_names):
+                    return True
+                waiting += parts(value)
         return False
+
+    def _named(self) -> Iterator[object]:
+        """What the body reads of its surroundings, and of the language."""
+        for name, *attributes in self._reads:
+            with contextlib.suppress(KeyError, AttributeError):
+                value = self.lookup(name)
+                for attribute in attributes:
+                    value = getattr(unwrap(value), attribute)
+                yield value
 
     def source_key(self, _open: tuple[object, ...] = ()) -> str:
         """Hash of this function's source, its place, and everything it can reach. Compiled code

@@ -99,7 +99,7 @@ def _spread(x, axis: constexpr, dtype: constexpr):
 @DeviceFunction
 def from_packed_e2m1(x, axis: constexpr, dtype: constexpr):
     """The numbers of 4 bits in bytes, two along an axis counted from the end, as bf16 or fp16."""
-    if is_cuda():
+    if is_cuda() and x.numel % 4 == 0:
         return _spread(x, axis, dtype)
     return _from_e2m1(_unpacked(x, axis), dtype)
 

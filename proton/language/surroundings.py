@@ -121,6 +121,27 @@ def python_function(value: Any) -> types.FunctionType | None:
     return plain if isinstance(plain, types.FunctionType) else None
 
 
+def parts(value: Any) -> list[Any]:
+    """What code of a kernel may get by a value: elements, members of a class that the kernel may
+    make objects of, what a Python function reads. Nothing of another object, a module, or a class.
+    """
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, _CONTAINERS):
+        return list(value)
+    if inspect.ismethod(value):
+        return [value.__self__, value.__func__]
+    if (plain := python_function(value)) is not None:
+        read = [namespace.get(name) for namespace, name in _globals_read(plain)]
+        return [*read, *(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values()]
+    kind = value if inspect.isclass(value) else type(value)
+    if not hasattr(kind, "source_key"):
+        return []
+    members = [member for base in kind.__mro__ for member in vars(base).values()]
+    own = [] if kind is value else list(vars(value).values())
+    return [*(getattr(member, "__func__", member) for member in members), *own]
+
+
 def link(namespace: Namespace, name: str) -> Link:
     """What a launch compares for a name that a kernel reads."""
     value = namespace.get(name)

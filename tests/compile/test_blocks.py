@@ -5,6 +5,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.language import scaled
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
 from tests.cpu import test_block_pointers, test_descriptors, test_dot_scaled
@@ -58,3 +59,29 @@ def test_numbers_of_4_bits_on_a_gpu(
         got, want, bound = test_dot_scaled.run(rng, formats, k_packs)
     digits = 2.0**-10 if "fp16" in formats else test_dot_scaled.SUMS
     assert (np.abs(got - want) <= bound * digits).all()
+
+
+@proton.jit
+def taken_apart(x_ptr, out, M: tl.constexpr, N: tl.constexpr, A: tl.constexpr, TO: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    y = scaled.from_packed_e2m1(x, A, TO).to(tl.float32)
+    rows, columns = tl.arange(0, y.shape[0])[:, None], tl.arange(0, y.shape[1])[None, :]
+    tl.store(out + rows * y.shape[1] + columns, y)
+
+
+@pytest.mark.parametrize("dtype", [tl.float16, tl.bfloat16], ids=str)
+@pytest.mark.parametrize("m, n", [(16, 16), (256, 1), (1, 256), (4, 1), (2, 1), (1, 1)])
+def test_every_byte_of_two_numbers_is_exact(
+    rng: np.random.Generator, m: int, n: int, dtype: tl.dtype
+) -> None:
+    """Zeros have a sign, and blocks may have fewer bytes than a register."""
+    numbers = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+    numbers = np.concatenate([numbers, -numbers])
+    x = rng.permutation(256)[: m * n].astype(np.uint8).reshape(m, n)
+    for axis in (-2, -1):
+        want = np.stack([numbers[x & 15], numbers[x >> 4]], axis + 3)
+        want = want.reshape((2 * m, n) if axis == -2 else (m, 2 * n))
+        out = np.zeros_like(want)
+        with Emulation(4, rng).installed():
+            taken_apart[(1,)](x, out, M=m, N=n, A=axis, TO=dtype)
+        np.testing.assert_array_equal(out.view(np.int32), want.view(np.int32))

@@ -310,3 +310,34 @@ def kernel(x, BLOCK: tl.constexpr):
         kernels_of(source).kernel[(3, 2, 2)](x, BLOCK=64)
     assert (x[:-1] == np.repeat(np.arange(12), 64)).all()
     assert x[-1] == sum(range(12))
+
+
+@proton.jit
+def many_ways(x_ptr, out_ptr, counts, n):
+    """A way for each program, which LLVM chooses by a table."""
+    i = tl.arange(0, 32)
+    x = tl.load(x_ptr + i)
+    way = tl.program_id(0)
+    if way == 0:
+        x = tl.flip(x, 0)
+    elif way == 1:
+        tl.atomic_add(counts + i, x)
+    elif way == 2:
+        x = tl.cumsum(x, 0)
+    elif way == 3:
+        tl.atomic_max(counts + i, -x)
+    elif way == 4:
+        x = x * n
+    elif way == 5:
+        x = tl.load(x_ptr + (x & 31))
+    tl.store(out_ptr + 32 * way + i, x)
+
+
+def test_a_table_of_ways(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 32, 32, np.int32)
+    out, counts = np.zeros((7, 32), np.int32), np.zeros(32, np.int32)
+    with Emulation(4, rng).installed():
+        kernel = many_ways[(7,)](x, out, counts, 3)
+    assert "brx.idx" in kernel.asm["ptx"]
+    np.testing.assert_array_equal(out, [x[::-1], x, np.cumsum(x), x, 3 * x, x[x], x])
+    np.testing.assert_array_equal(counts, x)

@@ -1,9 +1,11 @@
 """Tensor maps: what they are made of, and what the launch hands to the driver."""
 
+import contextlib
 import re
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 
 import proton
@@ -12,6 +14,7 @@ from proton.base.errors import LaunchError
 from proton.runtime.nvidia import cuda, tensor_maps
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.cubins import KINDS, instructions
+from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_made_descriptors import copying
 from tests.compile.test_targets import dot
 
@@ -72,14 +75,44 @@ def test_what_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
         tensor_maps.map_maker(plans()[0], "rows", 0)(0x1000, 5, 160, -128)
 
 
-def test_an_empty_tensor_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_tensor_is_what_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each map has memory of its own: what a kernel stores to one, nobody loads by another."""
     given: list[Any] = []
-    monkeypatch.setattr(tensor_maps, "_zeros", lambda device: 0x7000)
+    filled: list[tuple[int, int]] = []
+
+    def allocate(size: int, byte: int) -> int:
+        filled.append((size, byte))
+        return 0x7000 + 0x100 * len(filled)
+
+    monkeypatch.setattr(cuda, "allocate_device", allocate)
+    monkeypatch.setattr(cuda, "on_device", contextlib.nullcontext)
+    monkeypatch.setattr(cuda, "capture_aside", contextlib.nullcontext)
     monkeypatch.setattr(
         cuda, "encode_tensor_map", lambda *args, **_: given.append(args) or [0] * 16
     )
-    tensor_maps.map_maker(plans()[1], "rows", 0)(0x2000, 0, 64, 64)
-    assert given[0][1:4] == (0x7000, [1, 1], [32])
+    x, y = plans()
+    loaded, stored = tensor_maps.map_maker(x, "rows", 0), tensor_maps.map_maker(y, "rows", 0)
+    stored(0x2000, 0, 64, 64)
+    stored(0x3000, 0, 64, 64)
+    loaded(0x1000, 1, 2, 128)
+    tensor_maps.map_maker(y, "rows", 0)(0x2000, 0, 64, 64)
+    assert filled == [(16, 0), (16, 0xFF), (16, 0)]
+    assert [args[1] for args in given] == [0x7100, 0x7100, 0x7200, 0x7300]
+    assert all(args[2:4] == ([1, 1], [32]) for args in given)
+
+
+@pytest.mark.parametrize("batches, n", [(1, 2), (1, 1), (5, 20)])
+def test_rows_that_are_not_there_are_nan(rng: np.random.Generator, batches: int, n: int) -> None:
+    """Also where there are none at all: not the first element, either."""
+    x = rng.standard_normal((100, 64)).astype(np.float16)
+    y = np.zeros((128, 64), np.float16)
+    described = TensorDescriptor.from_tensor(y, [128, 64])
+    with Emulation(4, rng).installed():
+        kernel = rows[(1,)](x, described, batches, n, 64, M=128)
+    assert len(kernel.metadata["tensor_maps"]) == 2
+    there = max(0, batches * n - 2)
+    np.testing.assert_array_equal(y[:there], x[:there])
+    assert np.isnan(y[there:]).all()
 
 
 @pytest.mark.parametrize("arch", [90, 100, 120])

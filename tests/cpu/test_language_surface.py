@@ -1,5 +1,6 @@
 """Parts of Triton's surface that stand by themselves, against numpy."""
 
+import types
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,62 @@ def asks_by_a_callee(out_ptr):
 def asks_by_what_it_is_given(out_ptr, asks: tl.constexpr):
     threads: tl.constexpr = asks()
     tl.store(out_ptr + tl.arange(0, threads), threads // 32)
+
+
+def asking() -> list[Any]:
+    """Kernels that ask, each by another way."""
+    of_cuda = tl.extra.cuda.num_warps
+    holder = tl.constexpr(types.SimpleNamespace(ask=of_cuda))
+    asks, elements = threads_of_the_launch, (threads_of_the_launch,)
+
+    @proton.jit
+    def by_its_name(out_ptr):
+        tl.store(out_ptr, tl.extra.cuda.num_warps())
+
+    @proton.jit
+    def by_another_name(out_ptr):
+        tl.store(out_ptr, of_cuda())
+
+    @proton.jit
+    def by_an_attribute(out_ptr):
+        tl.store(out_ptr, holder.ask())
+
+    @proton.jit
+    def by_a_callee(out_ptr):
+        tl.store(out_ptr, asks() // 32)
+
+    @proton.jit
+    def by_an_element(out_ptr):
+        tl.store(out_ptr, elements[0]() // 32)
+
+    @proton.jit
+    def by_a_default(out_ptr, ask: tl.constexpr = asks):
+        tl.store(out_ptr, ask() // 32)
+
+    @proton.jit
+    def by_a_method(out_ptr):
+        tl.store(out_ptr, Asked(tl.program_id(0)).by_a_function() // 32)
+
+    @proton.jit
+    def by_a_method_in_python(out_ptr):
+        tl.store(out_ptr, Asked(tl.program_id(0)).by_python())
+
+    return [
+        *(by_its_name, by_another_name, by_an_attribute, by_a_callee, by_an_element),
+        *(by_a_default, by_a_method, by_a_method_in_python),
+    ]
+
+
+@proton.aggregate
+class Asked:
+    x: tl.tensor
+
+    @proton.jit
+    def by_a_function(self):
+        return threads_of_the_launch()
+
+    def by_python(self):  # type: ignore[no-untyped-def]
+        return tl.extra.cuda.num_warps()
 
 
 def titled(specialization: Any) -> str:
@@ -130,6 +187,27 @@ def test_a_kernel_hears_of_the_warps_that_a_launch_asks_for() -> None:
             np.testing.assert_array_equal(out, np.where(np.arange(256) < 32 * warps, warps, 0))
     keys = {fill[(1,)](out, 3, BLOCK=8, **options).key for options in ({"num_warps": 8}, {})}
     assert len(keys) == 1
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("kernel", asking(), ids=lambda kernel: kernel.__name__)
+def test_a_kernel_may_ask_for_warps_in_any_way(kernel: Any) -> None:
+    for options in ({"num_warps": 8}, {}):
+        out = np.zeros(1, np.int32)
+        kernel[(1,)](out, **options)
+        assert out == options.get("num_warps", 4)
+
+
+def test_what_is_only_named_so_asks_for_no_warps() -> None:
+    num_warps, sizes = tl.constexpr(2), tl.constexpr(types.SimpleNamespace(num_threads=64))
+
+    @proton.jit
+    def other(out_ptr, COUNT: tl.constexpr):
+        tl.store(out_ptr, num_warps + sizes.num_threads)
+
+    out = np.zeros(1, np.int32)
+    assert other[(1,)](out, 1).key == other[(1,)](out, 1, num_warps=8).key
+    assert out == 66
 
 
 def test_a_function_that_a_kernel_is_given_cannot_ask_for_warps() -> None:

@@ -239,3 +239,86 @@ def test_blocks_of_pointers_that_change_places(
     wanted = total * 3 + memory[right + rows * steps]
     exchanged[(1,)](x, y, out, turns, swaps, returns, steps, 1, N=n)
     assert (out == wanted).all()
+
+
+@proton.jit(noinline=True)
+def tripled(x):
+    return x * 3
+
+
+@proton.jit
+def at_times(x, counts, out, n, KIND: tl.constexpr, WAIT: tl.constexpr, BLOCK: tl.constexpr):
+    """What a branch gives lies in memory that is read alone, or in that of the block before."""
+    i = tl.arange(0, BLOCK)
+    a = i
+    k = 0
+    while k < (n if WAIT else 0):
+        if k % 3 != 1:
+            a = step(a, x, counts, i, k, KIND, BLOCK)
+        a = (a ^ i) & (BLOCK - 1)
+        k += 1
+    for k in range(0 if WAIT else n):
+        if k % 3 != 1:
+            a = step(a, x, counts, i, k, KIND, BLOCK)
+        a = (a ^ i) & (BLOCK - 1)
+    tl.store(out + i, a)
+
+
+@proton.jit
+def step(a, x, counts, i, k, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    if KIND == "load":
+        return tl.load(x + i + k)
+    if KIND == "masked":
+        return tl.load(x + i, mask=i < 5 * k, other=3)
+    if KIND == "gathered":
+        return tl.load(x + a)
+    if KIND == "taken":
+        return tl.gather(a, a, 0)
+    if KIND == "flipped":
+        return tl.flip(a, 0)
+    if KIND == "summed":
+        return tl.cumsum(a, 0)
+    if KIND == "counted":
+        return tl.histogram(a, BLOCK)
+    if KIND == "added":
+        return tl.atomic_add(counts + i, a)
+    return tripled(a)
+
+
+def stepped(kind: str, a: np.ndarray, x: np.ndarray, counts: np.ndarray, k: int) -> np.ndarray:
+    i = np.arange(a.size)
+    if kind == "added":
+        before = counts.copy()
+        counts += a
+        return before
+    steps = {
+        "load": lambda: x[i + k],
+        "masked": lambda: np.where(i < 5 * k, x[i], 3),
+        "gathered": lambda: x[a],
+        "taken": lambda: a[a],
+        "flipped": lambda: a[::-1],
+        "summed": lambda: np.cumsum(a),
+        "counted": lambda: np.bincount(a, minlength=a.size),
+        "called": lambda: 3 * a,
+    }
+    return steps[kind]()
+
+
+KINDS = "load masked gathered taken flipped summed counted added called".split()
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["for", "while"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_branch_in_a_loop_gives_a_block_of_any_memory(
+    rng: np.random.Generator, kind: str, waits: bool
+) -> None:
+    size, n = 32, 5
+    x = rng.integers(0, size, size + n, np.int32)
+    counts, out = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    at_times[(1,)](x, counts.copy(), out, n, KIND=kind, WAIT=waits, BLOCK=size)
+    want = np.arange(size)
+    for k in range(n):
+        if k % 3 != 1:
+            want = stepped(kind, want, x, counts, k)
+        want = (want ^ np.arange(size)) & (size - 1)
+    np.testing.assert_array_equal(out, want)

@@ -55,6 +55,8 @@ class Source:
             return [f"{indent}tl.store({place}, v + {self.rng.choice('abc')})"]
         target = self.rng.choice(VARIABLES)
         left = "v" if target == "v" else self.rng.choice("abc")
+        if target == "v" and self.rng.random() < 0.5:  # a block in memory of its own
+            return [f"{indent}v = tl.flip(v, 0)"]
         value = f"{left} + {self.rng.choice(['b', 'c', str(self.stores)])}"
         if returned == LOOP:  # numbers stay small
             value = f"({value}) & 255"
@@ -113,6 +115,7 @@ def run_in_python(source: str, x: np.ndarray, out: np.ndarray, static: dict[str,
             constexpr=bool,
             program_id=lambda axis, program=program: program,
             arange=np.arange,
+            flip=np.flip,
             load=lambda place: int(x[place]),
             store=lambda place, value: out.__setitem__(place, value),
         )

@@ -288,12 +288,12 @@ def _side_stream(device: int) -> int:
     return new_stream()
 
 
-def allocate_device(size: int) -> int:
-    """Zeros on the current device, also while a graph is captured."""
+def allocate_device(size: int, byte: int = 0) -> int:
+    """Memory of equal bytes on the current device, also while a graph is captured."""
     driver = _driver()
     address = int(_call(driver.cuMemAlloc, size))
     stream = _side_stream(current_device())
-    _call(driver.cuMemsetD8Async, address, 0, size, stream)
+    _call(driver.cuMemsetD8Async, address, byte, size, stream)
     _call(driver.cuStreamSynchronize, stream)
     return address
 

@@ -26,7 +26,7 @@ _ELEMENTS = {
     "si32": "INT32",
     "si64": "INT64",
 }
-_EMPTY = 16  # bytes of zeros, in the place of a tensor without elements
+_EMPTY = 16  # bytes in the place of a tensor without elements
 
 
 def arguments_of(plan: TensorMapPlan) -> list[int]:
@@ -54,7 +54,9 @@ def map_maker(plan: TensorMapPlan, kernel: str, device: int) -> Callable[..., by
         f"lambda {', '.join(names.values())}: encode({names[plan['base']]}, "
         f"{_listed(plan['sizes'])}, {_listed(plan['strides'])})"
     )
-    encode = functools.partial(_encode, plan, kernel, device)
+    # A map's own: a kernel that stores to a tensor without elements stores there.
+    outside = functools.cache(functools.partial(_outside, device, plan["padding"] == "nan"))
+    encode = functools.partial(_encode, plan, kernel, outside)
     make: Callable[..., bytes] = eval(source, {"encode": encode})
     return functools.lru_cache(_KEPT)(make)
 
@@ -78,13 +80,13 @@ def _source(formula: Formula) -> str:
 def _encode(
     plan: TensorMapPlan,
     kernel: str,
-    device: int,
+    outside: Callable[[], int],
     base: int,
     sizes: list[int],
     strides: list[int],
 ) -> bytes:
-    if not base or min(sizes) <= 0:  # the driver refuses it, and zeros stand for what is outside
-        base, sizes, strides = _zeros(device), [1] * len(sizes), [_EMPTY] * len(sizes)
+    if not base or min(sizes) <= 0:  # the driver refuses it
+        base, sizes, strides = outside(), [1] * len(sizes), [_EMPTY] * len(sizes)
     size = plan["bytes"]
     # The driver has the fastest dimension first, whose stride it does not ask for. Of one dimension
     # it asks for none, and does not look at what is there.
@@ -108,8 +110,7 @@ def _encode(
     return struct.pack(f"<{TENSOR_MAP_BYTES // 8}Q", *words)
 
 
-@functools.cache
-def _zeros(device: int) -> int:
-    """The address of zeros on a device, for good."""
+def _outside(device: int, is_nan: bool) -> int:
+    """The address of what is outside of a tensor: zeros, or NaNs of any type, for good."""
     with cuda.on_device(device), cuda.capture_aside():
-        return cuda.allocate_device(_EMPTY)
+        return cuda.allocate_device(_EMPTY, 0xFF if is_nan else 0)

@@ -4,7 +4,8 @@ One-shot bufferization keeps a carried tensor in place when the loop yields a va
 computed in the carried buffer itself. This pass arranges that: an elementwise result takes the
 carried tensor as its destination, anything else is copied into it at the end of the body.
 The analysis takes all that an `scf.if` may give for one buffer. So a branch in a loop copies a
-tensor from outside of it, which the next iteration still reads, and a tensor by which the buffers
+tensor from outside of it, which the next iteration still reads, a tensor of memory that is read
+alone, as then nobody could write what is carried, and a tensor by which the buffers
 of two carried tensors would be taken for one, which no iteration could then write both of.
 Splat constants become fills, so that no table of equal numbers reaches the object code.
 """
@@ -15,7 +16,18 @@ from typing import ClassVar
 
 from proton.dialect import isa
 from proton.dialect.linalg import copy_into, dimension_map, filled, generic
-from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir, linalg, scf, tensor
+from proton.dialect.mlir import (
+    Block,
+    Module,
+    Operation,
+    Value,
+    arith,
+    bufferization,
+    ir,
+    linalg,
+    scf,
+    tensor,
+)
 from proton.dialect.regions import ForLoop, If, WhileLoop, block_of, end_of, in_loop, loop_around
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, parent_of, replace, users
 from proton.passes import Pass, register
@@ -85,7 +97,7 @@ def _copy_what_is_from_outside(op: Operation) -> None:
     for terminator in [end_of(block) for block in blocks if block is not None]:
         for position, value in enumerate(terminator.operands):
             is_tensor = isinstance(value.type, ir.RankedTensorType)
-            if is_tensor and not _is_inside(value, loop):
+            if is_tensor and not (_is_inside(value, loop) and _is_writable(value)):
                 _yield_a_copy(terminator, position)
 
 
@@ -106,6 +118,16 @@ def _is_inside(value: Value, loop: Operation) -> bool:
     while op is not None and op.operation != loop:
         op = op.operation.parent
     return op is not None
+
+
+def _is_writable(value: Value) -> bool:
+    """False for a tensor, or a view of it, that was made of memory to be read alone."""
+    producer = defining_op(value)
+    while producer is not None and producer.name.startswith("tensor.") and len(producer.operands):
+        producer = defining_op(producer.operands[0])
+    if producer is None or not isa(producer, bufferization.ToTensorOp):
+        return True
+    return "writable" in producer.attributes
 
 
 class _Buffers:

@@ -129,11 +129,15 @@ class Emulation(Staging):
                 stack.enter_context(mock.patch.object(cuda, name, value))
             stack.enter_context(mock.patch.object(launch, "_loaded", _DRIVER.load))
             stack.enter_context(mock.patch.object(variant, "scratch_for", _scratch))
-            zeros = lambda device: self.emulated.heap.allocate(16)  # noqa: E731
-            stack.enter_context(mock.patch.object(tensor_maps, "_zeros", zeros))
+            stack.enter_context(mock.patch.object(tensor_maps, "_outside", self._outside))
             stack.enter_context(mock.patch.object(_DRIVER, "emulation", self))
             stack.enter_context(super().installed())
             yield
+
+    def _outside(self, device: int, is_nan: bool) -> int:
+        address = self.emulated.heap.allocate(16)
+        self.emulated.write(address, np.full(16, 0xFF if is_nan else 0, np.uint8))
+        return address
 
 
 def _scratch(device: int, size: int, programs: int, stream: int) -> tuple[int, Any]:

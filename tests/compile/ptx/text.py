@@ -71,6 +71,7 @@ class Kernel:
     labels: dict[str, int]
     local: dict[str, int]  # where an array begins
     local_bytes: int
+    targets: dict[str, list[str]] = field(default_factory=dict)  # of a label of `.branchtargets`
     translated: dict[int, CodeType] = field(default_factory=dict)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
     makers: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
@@ -101,7 +102,7 @@ class _Body:
     """Reads a body. Names that a `{ }` declares are the kernel's with a number behind them."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.kernel, self.count = kernel, 0
+        self.kernel, self.count, self.last_label = kernel, 0, ""
         self.scopes: list[dict[str, str]] = []
 
     def read(self, body: str) -> None:
@@ -139,6 +140,7 @@ class _Body:
         if self.kernel.blocks[-1].instructions:
             self.kernel.blocks.append(Block())
         self.kernel.labels[name] = len(self.kernel.blocks) - 1
+        self.last_label = name
 
     def _statement(self, text: str) -> None:
         if text.startswith("."):
@@ -150,7 +152,7 @@ class _Body:
         if is_apart and blocks[-1].instructions:
             blocks.append(Block())
         blocks[-1].instructions.append(instruction)
-        if is_apart or instruction.name[0] in ("bra", "ret", "exit"):
+        if is_apart or instruction.name[0] in ("bra", "brx", "ret", "exit"):
             blocks.append(Block())
 
     def _directive(self, text: str) -> None:
@@ -164,6 +166,9 @@ class _Body:
             assert found is not None, text
             self.kernel.local[found[2]] = self.kernel.local_bytes
             self.kernel.local_bytes += -(-int(found[3]) // 16) * 16
+        elif words[0] == ".branchtargets":
+            names = text.removeprefix(words[0]).split(",")
+            self.kernel.targets[self.last_label] = [name.strip() for name in names]
         else:
             assert words[0] in (".pragma", ".loc"), text
 

@@ -178,6 +178,10 @@ class Translation:
         name = parts[0]
         if name == "bra":
             return [f"pc[{guard}] = {self.kernel.labels[operands[0]]}"]
+        if name == "brx":
+            labels = self.kernel.targets[operands[1]]
+            places = self.given(lambda _: np.array([self.kernel.labels[each] for each in labels]))
+            return [f"pc[{guard}] = {places}[{self.read(operands[0], 'u32')}[{guard}]]"]
         if name in ("ret", "exit"):
             return [f"pc[{guard}] = -1"]
         if name == "trap":

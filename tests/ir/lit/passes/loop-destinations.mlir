@@ -258,3 +258,34 @@ func.func @what_a_branch_leaves_is_not_copied(%a: tensor<8xf32>, %b: tensor<8xf3
   }
   return %r#0 : tensor<8xf32>
 }
+
+// Memory that is read alone: what is carried would be in it, and nobody could write that.
+
+// CHECK-LABEL: func.func @a_branch_that_reads_memory_copies_it
+// CHECK: %[[T:.*]] = bufferization.to_tensor %{{.*}} restrict :
+// CHECK: %[[C:.*]] = linalg.copy ins(%{{.*}} outs(%{{.*}} :
+// CHECK-NEXT: scf.yield %[[C]]
+// CHECK: bufferization.to_tensor %{{.*}} restrict writable
+// CHECK-NOT: linalg.copy
+// CHECK: } else {
+func.func @a_branch_that_reads_memory_copies_it(%a: tensor<8xf32>, %m: memref<2x4xf32>, %o: memref<8xf32>, %c: i1, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%p = %a) -> tensor<8xf32> {
+    %s = scf.if %c -> tensor<8xf32> {
+      %t = bufferization.to_tensor %m restrict : memref<2x4xf32> to tensor<2x4xf32>
+      %u = tensor.collapse_shape %t [[0, 1]] : tensor<2x4xf32> into tensor<8xf32>
+      scf.yield %u : tensor<8xf32>
+    } else {
+      scf.yield %p : tensor<8xf32>
+    }
+    %v = scf.if %c -> tensor<8xf32> {
+      %t = bufferization.to_tensor %o restrict writable : memref<8xf32> to tensor<8xf32>
+      scf.yield %t : tensor<8xf32>
+    } else {
+      scf.yield %s : tensor<8xf32>
+    }
+    scf.yield %v : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
