@@ -155,6 +155,7 @@ SEEN = (
     "parallel_stickbreaking_attn_bwd_kernel_dkv",
     "_kernel_quantize_fp8_group",
     "merge_attn_states_kernel",
+    "_triton_mrope_forward",
     "_combined_routing_memset",
     "_combined_routing_compute",
     "_upcast_from_mxfp",
