@@ -16,7 +16,6 @@ from proton.dialect.walk import defining_op, producer_of
 
 _GEP = llvm.GEPOp
 _NSW = 1  # of LLVM's overflow flags
-_WRAPS = 1 << 31
 _SUMS = arith.AddIOp, llvm.AddOp
 _PRODUCTS = arith.MulIOp, llvm.MulOp
 _REPEATED = names_of(
@@ -46,6 +45,15 @@ def picked(value: Value, index: int) -> tuple[Value, int]:
         pick, count = ir.DenseI32ArrayAttr(op.attributes["mask"])[index], v.count_of(op.operands[0])
         value, index = op.operands[pick // count], pick % count
     return value, index
+
+
+def _is_exact(op: Operation) -> bool:
+    """True of a sum, or a pointer to bytes and an offset, that never wraps around."""
+    if isa(op, _GEP):
+        is_bytes = ir.TypeAttr(op.attributes["elem_type"]).value == v.integer(8)
+        return is_bytes and len(op.operands) == 2
+    flags = ir.IntegerAttr(op.attributes["overflowFlags"]).value if isa(op, llvm.AddOp) else 0
+    return bool(flags & _NSW)
 
 
 def _most(scalar: Value) -> int | None:
@@ -106,13 +114,7 @@ class Scalars:
         """What a number, or a pointer to bytes, is a constant away from, and the constant: in 64
         bits, too, so arithmetic counts that never wraps around."""
         op = defining_op(scalar)
-        if isa(op, _GEP):
-            is_apart = ir.TypeAttr(op.attributes["elem_type"]).value == v.integer(8)
-        elif isa(op, llvm.AddOp):
-            is_apart = bool(ir.IntegerAttr(op.attributes["overflowFlags"]).value & _NSW)
-        else:
-            is_apart = False
-        if is_apart and len(op.operands) == 2:
+        if op is not None and _is_exact(op):
             ahead = _constant_of(op.operands[1])
             if ahead is not None:
                 return op.operands[0], ahead
@@ -129,7 +131,9 @@ class Scalars:
             return scalar, 0
         (left, more), (right, other) = (self.constant_apart(operand) for operand in op.operands)
         most = _most(scalar)
-        if [left, right] == list(op.operands) or most is None or most >= _WRAPS:
+        if [left, right] == list(op.operands) or most is None:
+            return scalar, 0
+        if most.bit_length() >= v.bits_of(scalar.type):
             return scalar, 0
         with ir.InsertionPoint.after(op), op.location:
             base = self._repeat(op, [left, right])
