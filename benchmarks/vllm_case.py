@@ -1,5 +1,6 @@
 """What vLLM's cases have in common. Its modules with kernels are imported as they are; in the place
-of what else they import of vLLM, and do not call where they launch kernels, stand mocks."""
+of what else they import of vLLM, and do not call where they launch kernels, stand mocks. Its wheel
+has all sources; what it depends on is not needed, but for einops."""
 
 import collections
 import enum

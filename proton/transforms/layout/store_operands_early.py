@@ -18,6 +18,7 @@ from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph, function_name
 from proton.analysis.cost import widens
 from proton.analysis.pressure import Crowded, registers
+from proton.analysis.scratch import scratch_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, ttg
 from proton.dialect.emit import remade
@@ -57,13 +58,13 @@ class StoreOperandsEarly(Pass):
                     _copy_early(made, of)
             waiting = _waiting(chains, crowded)
             programs = self._programs(module, function) if waiting else 0
-            for value in sorted(waiting, key=lambda w: -w.registers):
-                moved = value.store_early()
+            for one in sorted(waiting, key=lambda w: -w.registers):
+                moved = one.store_early()
                 if self._programs(module, function) < programs:
                     for op, place in reversed(moved):
                         op.move_before(place)
                 else:
-                    value.take_location(moved)
+                    one.take_location(moved)
 
     def _programs(self, module: Module, function: Operation) -> int:
         """How many programs an SM holds at once, if a thread has all registers that it may have."""
@@ -109,14 +110,14 @@ class _Waiting:
 
 def _copy_early(load: Operation, chains: list[list[Operation]]) -> None:
     """Copies a block from memory to memory ahead of what others read to registers for a product.
-    Nothing that is passed by writes memory."""
+    Nothing that is passed by writes memory, or needs more of it."""
     last = following(load)
     if [op for chain in chains for op in chain] != [last]:
         return
     ops = [view.operation for view in load.block.operations]
     moved, passed = [load, last], None
     for op in reversed(ops[: ops.index(load)]):
-        if not (has(op, Pure) or isa(op, ttg.LocalLoadOp)):
+        if not (has(op, Pure) or isa(op, ttg.LocalLoadOp)) or scratch_bytes(op):
             break
         if any(result in other.operands for other in moved for result in op.results):
             moved.insert(0, op)
