@@ -154,6 +154,8 @@ SEEN = (
     "parallel_parallax_bwd_kernel_preprocess",
     "parallel_stickbreaking_attn_bwd_kernel_dkv",
     "_kernel_quantize_fp8_group",
+    "merge_attn_states_kernel",
+    "_triton_mrope_forward",
     "_combined_routing_memset",
     "_combined_routing_compute",
     "_upcast_from_mxfp",

@@ -1,6 +1,5 @@
 """What FBGEMM's cases have in common. Its packages would load the library's CUDA extensions."""
 
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ bare("fbgemm_gpu", "fbgemm_gpu.sll", "fbgemm_gpu.experimental", "fbgemm_gpu.expe
 bare("fbgemm_gpu.experimental.gen_ai", "fbgemm_gpu.experimental.gen_ai.moe")
 
 from fbgemm_gpu.experimental.gemm.triton_gemm import fp8_gemm  # noqa: E402
-from triton.runtime.autotuner import Autotuner  # noqa: E402
 
 cpu_as_cuda(fp8_gemm)
 
@@ -20,14 +18,6 @@ call = calls_in(CASES)
 FULL, BOTH = (torch.float32,), (LARGE, WIDE)
 TOKENS, HIDDEN = Size(40, 8192, 16), Size(1024, 4096, 4096)
 EXPERTS = 6
-
-
-def middle(*modules: ModuleType) -> None:
-    """Leaves kernels one configuration of those that they would measure."""
-    for module in modules:
-        for kernel in vars(module).values():
-            if isinstance(kernel, Autotuner):
-                kernel.configs = [kernel.configs[len(kernel.configs) // 2]]
 
 
 def groups(tokens):

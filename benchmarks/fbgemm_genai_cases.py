@@ -7,10 +7,10 @@ is Triton's no longer (`async_task`, `_experimental_descriptor_load`).
 
 import torch
 import torch.nn.functional as F
-from fbgemm_case import BOTH, EXPERTS, HIDDEN, TOKENS, call, groups, middle, of_rows
+from fbgemm_case import BOTH, EXPERTS, HIDDEN, TOKENS, call, groups, of_rows
 from fbgemm_gpu.experimental.gemm.triton_gemm import fp8_gemm, grouped_gemm
 from fbgemm_gpu.experimental.gen_ai.moe import activation, gather_scatter, shuffling
-from libraries import cpu_as_cuda
+from libraries import cpu_as_cuda, middle
 from library_case import Size
 from library_references import FP8, by_block, by_row, whole
 from triton import Config

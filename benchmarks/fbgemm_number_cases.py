@@ -6,9 +6,10 @@ What packs fp4 by `cvt.rn.satfinite.e2m1x2.f32`, which 9.0 has not, is left out:
 
 import torch
 import torch.nn.functional as F
-from fbgemm_case import BOTH, EXPERTS, FULL, HIDDEN, TOKENS, call, groups, middle, of_rows
+from fbgemm_case import BOTH, EXPERTS, FULL, HIDDEN, TOKENS, call, groups, of_rows
 from fbgemm_gpu.experimental.gemm.triton_gemm import fp4_quantize, fp8_gemm
 from fbgemm_gpu.triton import quantize as mx4
+from libraries import middle
 from library_case import Size
 from library_references import FP8, by_row, whole
 

@@ -66,6 +66,10 @@ class Crowded:
         start, end = self.position[first], max(map(self.position.__getitem__, last))
         return any(start < place < end for place in self._places)
 
+    def at(self, op: Operation) -> bool:
+        """True if there is no room for what an op makes."""
+        return self.position[op] in self._places
+
     def programs(self, shared: int, threads: int = 0, beside: int = BESIDE) -> int:
         """How many programs of so many bytes of shared memory, and threads, an SM holds at once,
         and at least 1: a thread takes registers for the tensors, and `beside`."""

@@ -64,3 +64,44 @@ def test_each_element_is_read_and_written_where_it_is(
         given = [x, out, n, stride]
         run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * WARPS, kernel.shared, given, rng)
         np.testing.assert_array_equal(out, expected)
+
+
+@proton.jit
+def running(x_ptr, out_ptr, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr):
+    """Of blocks the sums of those ahead."""
+    rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    places = rows * STRIDE + columns * 2
+    x_ptrs, out_ptrs = x_ptr + places, out_ptr + 3 + rows * STRIDE + columns * 2
+    total = tl.zeros((ROWS, COLUMNS), tl.int32)
+    for _ in range(count):
+        x = tl.load(x_ptrs)
+        tl.store(out_ptrs, total)
+        total += x
+        x_ptrs += ROWS * STRIDE
+        out_ptrs += ROWS * STRIDE
+
+
+ROWS, COLUMNS = 64, 32
+_MOVED = re.compile(r"mad\.wide\.s32 %rd\d+, %r\d+, 4, %rd\d+;")
+
+
+def test_rows_a_constant_apart_have_one_address_in_a_loop(rng: np.random.Generator) -> None:
+    stride, count = 2 * COLUMNS + 6, 3
+    meta = {"ROWS": ROWS, "COLUMNS": COLUMNS, "STRIDE": stride}
+    kernel = running.warmup(tl.int32, tl.int32, 3, **meta, target=HOPPER, num_warps=WARPS)
+    assert len(_MOVED.findall(kernel.asm["ptx"])) == 2  # of each pointer one
+    x, before = rng.integers(-9, 9, (2, count * ROWS * stride + 3), np.int32)
+    out = before.copy()
+    given = [x, out, count]
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * WARPS, kernel.shared, given, rng)
+    rows, columns = np.arange(ROWS)[:, None], np.arange(COLUMNS)[None, :]
+    places = np.arange(count)[:, None, None] * ROWS * stride + rows * stride + columns * 2
+    before[places + 3] = np.cumsum(x[places], 0) - x[places]
+    np.testing.assert_array_equal(out, before)
+
+
+def test_rows_whose_offsets_wrap_around_have_an_address_each() -> None:
+    """Of 32 bits: from the second half on they lie ahead of the pointer."""
+    meta = {"ROWS": ROWS, "COLUMNS": COLUMNS, "STRIDE": 2**32 // ROWS}
+    kernel = running.warmup(tl.int32, tl.int32, 3, **meta, target=HOPPER, num_warps=WARPS)
+    assert len(_MOVED.findall(kernel.asm["ptx"])) >= ROWS // WARPS

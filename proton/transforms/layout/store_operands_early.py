@@ -7,6 +7,8 @@
 
 Blocks are loaded early, and are put into memory where a product reads them. Until then they wait in
 registers, with others that do. Where these are more than a thread has, the assembler spills them.
+So it does where a product has one operand in registers, and the other is first to be copied to
+another layout in memory, through registers.
 """
 
 from dataclasses import dataclass
@@ -16,10 +18,12 @@ from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph, function_name
 from proton.analysis.cost import widens
 from proton.analysis.pressure import Crowded, registers
+from proton.analysis.scratch import scratch_bytes
 from proton.base.targets import GPUTarget
-from proton.dialect import names_of, ttg
+from proton.dialect import isa, names_of, ttg
 from proton.dialect.emit import remade
 from proton.dialect.mlir import Module, Operation, Value
+from proton.dialect.traits import Pure, has
 from proton.dialect.walk import (
     before,
     defining_op,
@@ -48,15 +52,19 @@ class StoreOperandsEarly(Pass):
         for function in functions(module):
             if not (chains := _chains(function)):
                 continue
-            waiting = _waiting(chains, Crowded(module, function, self.target))
+            crowded = Crowded(module, function, self.target)
+            for value, of in chains.items():
+                if isa(made := defining_op(value), ttg.LocalLoadOp) and crowded.at(made):
+                    _copy_early(made, of)
+            waiting = _waiting(chains, crowded)
             programs = self._programs(module, function) if waiting else 0
-            for value in sorted(waiting, key=lambda w: -w.registers):
-                moved = value.store_early()
+            for one in sorted(waiting, key=lambda w: -w.registers):
+                moved = one.store_early()
                 if self._programs(module, function) < programs:
                     for op, place in reversed(moved):
                         op.move_before(place)
                 else:
-                    value.take_location(moved)
+                    one.take_location(moved)
 
     def _programs(self, module: Module, function: Operation) -> int:
         """How many programs an SM holds at once, if a thread has all registers that it may have."""
@@ -98,6 +106,28 @@ class _Waiting:
         for op, _ in moved:
             with before(op), self.made.location:
                 replace(op, remade(op, [op.results[0].type], op.operands).results)
+
+
+def _copy_early(load: Operation, chains: list[list[Operation]]) -> None:
+    """Copies a block from memory to memory ahead of what others read to registers for a product.
+    Nothing that is passed by writes memory, or needs more of it."""
+    last = following(load)
+    if [op for chain in chains for op in chain] != [last]:
+        return
+    ops = [view.operation for view in load.block.operations]
+    moved, passed = [load, last], None
+    for op in reversed(ops[: ops.index(load)]):
+        if not (has(op, Pure) or isa(op, ttg.LocalLoadOp)) or scratch_bytes(op):
+            break
+        if any(result in other.operands for other in moved for result in op.results):
+            moved.insert(0, op)
+        elif isa(op, ttg.LocalLoadOp):
+            passed = op
+    if passed is None or any(isa(op, ttg.LocalLoadOp) for op in moved if op != load):
+        return
+    for op in moved:
+        if ops.index(op) > ops.index(passed):
+            op.move_before(passed)
 
 
 def _chains(function: Operation) -> dict[Value, list[list[Operation]]]:

@@ -133,6 +133,8 @@ def _registers(pointers: Value, infos: AxisInfos) -> int:
     for user in users(pointers):
         if has(user, Accesses) and user.operands[0] == pointers:
             most = max(most, _different(pointers) // access_elements(user, infos))
+        elif isa(user, tt.AddPtrOp) and _scalar_type(user.operands[1]) is not None:
+            most = max(most, _registers(user.results[0], infos) // 2)  # it is moved, and accessed
     return 2 * most
 
 

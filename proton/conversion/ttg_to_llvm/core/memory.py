@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, is_float8, lowers
-from proton.conversion.ttg_to_llvm.core.scalars import constant_apart, picked
+from proton.conversion.ttg_to_llvm.core.scalars import picked
 from proton.dialect import tt
 from proton.dialect.attributes import RECOMPUTED
 from proton.dialect.mlir import Type, Value, ir, llvm
@@ -241,8 +241,8 @@ def _recomputed(ctx: Lowering, base: Value, offset: Value, size: int) -> Value:
     made: dict[tuple[Value, Value], Value] = {}
     found = []
     for index in range(v.count_of(base)):
-        start, ahead = constant_apart(ctx.scalars.element(base, index))
-        place, more = constant_apart(ctx.scalars.element(offset, index))
+        start, ahead = ctx.scalars.constant_apart(ctx.scalars.element(base, index))
+        place, more = ctx.scalars.constant_apart(ctx.scalars.element(offset, index))
         if (start, place) not in made:
             made[start, place] = ctx.primitives.address(start, place, size)
         found.append(made[start, place])

@@ -16,6 +16,8 @@ from proton.dialect.walk import defining_op, producer_of
 
 _GEP = llvm.GEPOp
 _NSW = 1  # of LLVM's overflow flags
+_SUMS = arith.AddIOp, llvm.AddOp
+_PRODUCTS = arith.MulIOp, llvm.MulOp
 _REPEATED = names_of(
     *(arith.AddIOp, arith.SubIOp, arith.MulIOp, arith.ExtSIOp, arith.ExtUIOp),
     *(llvm.AddOp, llvm.MulOp, llvm.SubOp),
@@ -45,20 +47,45 @@ def picked(value: Value, index: int) -> tuple[Value, int]:
     return value, index
 
 
-def constant_apart(scalar: Value) -> tuple[Value, int]:
-    """What a number, or a pointer to bytes, is a constant away from, and the constant: in 64 bits,
-    too, so an addition counts that never wraps around."""
+def _is_exact(op: Operation) -> bool:
+    """True of a sum, or a pointer to bytes and an offset, that never wraps around."""
+    if isa(op, _GEP):
+        is_bytes = ir.TypeAttr(op.attributes["elem_type"]).value == v.integer(8)
+        return is_bytes and len(op.operands) == 2
+    flags = ir.IntegerAttr(op.attributes["overflowFlags"]).value if isa(op, llvm.AddOp) else 0
+    return bool(flags & _NSW)
+
+
+def _most(scalar: Value) -> int | None:
+    """The largest that a number may be which is not negative; None where its ops do not tell."""
+    if (known := _constant_of(scalar)) is not None:
+        return known if known >= 0 else None
     op = defining_op(scalar)
-    if not isa(op, llvm.AddOp, _GEP) or len(op.operands) != 2:
-        return scalar, 0
-    if isa(op, llvm.AddOp) and not ir.IntegerAttr(op.attributes["overflowFlags"]).value & _NSW:
-        return scalar, 0
-    if isa(op, _GEP) and ir.TypeAttr(op.attributes["elem_type"]).value != v.integer(8):
-        return scalar, 0
-    other = defining_op(op.operands[1])
-    if not isa(other, llvm.ConstantOp):
-        return scalar, 0
-    return op.operands[0], int(ir.IntegerAttr(other.attributes["value"]).value)
+    if op is None or len(op.operands) != 2:
+        return None
+    left, right = (_most(operand) for operand in op.operands)
+    if isa(op, llvm.AndOp):
+        known_sides = [side for side in (left, right) if side is not None]
+        return min(known_sides, default=None)
+    if left is None or right is None:
+        return None
+    if isa(op, *_SUMS):
+        return left + right
+    if isa(op, *_PRODUCTS):
+        return left * right
+    if isa(op, llvm.ShlOp):
+        return left << right
+    if isa(op, llvm.LShrOp):
+        return left >> right
+    return (1 << max(left, right).bit_length()) - 1 if isa(op, llvm.XOrOp) else None
+
+
+def _constant_of(scalar: Value) -> int | None:
+    op = defining_op(scalar)
+    if not isa(op, llvm.ConstantOp, arith.ConstantOp):
+        return None
+    value = op.attributes["value"]
+    return int(ir.IntegerAttr(value).value) if isinstance(value, ir.IntegerAttr) else None
 
 
 class Scalars:
@@ -82,6 +109,35 @@ class Scalars:
             with ir.InsertionPoint.after(op), op.location:
                 made[index] = self._make(op, value, index)
         return made[index]
+
+    def constant_apart(self, scalar: Value) -> tuple[Value, int]:
+        """What a number, or a pointer to bytes, is a constant away from, and the constant: in 64
+        bits, too, so arithmetic counts that never wraps around."""
+        op = defining_op(scalar)
+        if op is not None and _is_exact(op):
+            ahead = _constant_of(op.operands[1])
+            if ahead is not None:
+                return op.operands[0], ahead
+        return self._arithmetic_apart(scalar)
+
+    def _arithmetic_apart(self, scalar: Value) -> tuple[Value, int]:
+        """Of a sum, or a product with a constant, of numbers that are constants away from others:
+        the same of those. It is emitted for each element, and LLVM finds that they are equal."""
+        op = defining_op(scalar)
+        if not isa(op, *_SUMS, *_PRODUCTS):
+            return scalar, 0
+        factor = _constant_of(op.operands[1]) if isa(op, *_PRODUCTS) else None
+        if isa(op, *_PRODUCTS) and factor is None:
+            return scalar, 0
+        (left, more), (right, other) = (self.constant_apart(operand) for operand in op.operands)
+        most = _most(scalar)
+        if [left, right] == list(op.operands) or most is None:
+            return scalar, 0
+        if most.bit_length() >= v.bits_of(scalar.type):
+            return scalar, 0
+        with ir.InsertionPoint.after(op), op.location:
+            base = self._repeat(op, [left, right])
+        return base, more * factor if factor is not None else more + other
 
     def condition(self, value: Value, index: int) -> Value:
         """Element `index` of a vector of i1, computed at the insertion point."""
@@ -132,6 +188,8 @@ class Scalars:
             return self._picked(op, index)
         if isa(op, vector.FromElementsOp):
             return op.operands[index]
+        if isa(op, llvm.InsertElementOp) and place_of(op) == index:
+            return op.operands[1]
         if isa(op, llvm.ConstantOp, arith.ConstantOp):
             return self._constant(op, value, index)
         if is_repeated(op):
@@ -147,18 +205,10 @@ class Scalars:
         return remade(op, [type_], operands).result
 
     def _picked(self, op: Operation, index: int) -> Value:
-        """What a shuffle takes an element from; a splat is a shuffle of one insertion."""
+        """What a shuffle takes an element from."""
         pick = ir.DenseI32ArrayAttr(op.attributes["mask"])[index]
         count = v.count_of(op.operands[0])
-        source, pick = op.operands[pick // count], pick % count
-        inserted = defining_op(source)
-        if (
-            inserted is None
-            or not isa(inserted, llvm.InsertElementOp)
-            or place_of(inserted) != pick
-        ):
-            return self.element(source, pick)
-        return inserted.operands[1]
+        return self.element(op.operands[pick // count], pick % count)
 
     def _constant(self, op: Operation, value: Value, index: int) -> Value:
         attribute = op.attributes["value"]

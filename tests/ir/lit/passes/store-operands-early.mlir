@@ -6,6 +6,7 @@
 #shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]>
 #shared_full = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]]>
 !half = !ttg.memdesc<[32, 64], f32, #shared>
+!changed = !ttg.mutable_memdesc<[32, 64], f32, #shared>
 !full = !ttg.memdesc<[64, 64], f32, #shared_full>
 
 module attributes {"ttg.num-warps" = 1 : i32} {
@@ -72,6 +73,48 @@ func.func @widened(%a: tensor<32x64xf32, #half>, %b: tensor<64x64xf32, #full>) -
   %s = arith.addf %y, %z : tensor<64x64xf32, #full>
   %w = arith.extf %x : tensor<32x64xf16, #half> to tensor<32x64xf32, #half>
   %m = "ttg.local_alloc"(%w) : (tensor<32x64xf32, #half>) -> !half
+  return %s, %m : tensor<64x64xf32, #full>, !half
+}
+
+// %b goes through registers to memory while %y is alive, and %a need not be. With room it stays; so
+// it does behind what writes memory.
+
+// CHECK-LABEL: func.func @copied(
+// CHECK-NEXT: %[[Y:.*]] = math.exp
+// CHECK-NEXT: %[[B:.*]] = "ttg.local_load"(%arg2)
+// CHECK-NEXT: %[[M:.*]] = "ttg.local_alloc"(%[[B]])
+// CHECK-NEXT: %[[A:.*]] = "ttg.local_load"(%arg1)
+// CHECK-NEXT: arith.mulf %[[A]], %[[A]]
+func.func @copied(%x: tensor<64x64xf32, #full>, %a: !full, %b: !half) -> (tensor<64x64xf32, #full>, !half) {
+  %y = math.exp %x : tensor<64x64xf32, #full>
+  %l = "ttg.local_load"(%a) : (!full) -> tensor<64x64xf32, #full>
+  %z = arith.mulf %l, %l : tensor<64x64xf32, #full>
+  %r = "ttg.local_load"(%b) : (!half) -> tensor<32x64xf32, #half>
+  %m = "ttg.local_alloc"(%r) : (tensor<32x64xf32, #half>) -> !half
+  %s = arith.addf %z, %y : tensor<64x64xf32, #full>
+  return %s, %m : tensor<64x64xf32, #full>, !half
+}
+
+// CHECK-LABEL: func.func @copied_with_room(
+// CHECK-NEXT: "ttg.local_load"(%arg1)
+func.func @copied_with_room(%x: tensor<64x64xf32, #full>, %a: !half, %b: !half) -> (tensor<32x64xf32, #half>, !half) {
+  %l = "ttg.local_load"(%a) : (!half) -> tensor<32x64xf32, #half>
+  %r = "ttg.local_load"(%b) : (!half) -> tensor<32x64xf32, #half>
+  %m = "ttg.local_alloc"(%r) : (tensor<32x64xf32, #half>) -> !half
+  return %l, %m : tensor<32x64xf32, #half>, !half
+}
+
+// CHECK-LABEL: func.func @copied_behind_a_write(
+// CHECK: %[[A:.*]] = "ttg.local_load"(%arg1)
+// CHECK-NEXT: "ttg.local_store"(%{{.*}}, %arg2)
+// CHECK-NEXT: %[[B:.*]] = "ttg.local_load"(%arg2)
+func.func @copied_behind_a_write(%x: tensor<64x64xf32, #full>, %a: !full, %b: !changed, %h: tensor<32x64xf32, #half>) -> (tensor<64x64xf32, #full>, !half) {
+  %y = math.exp %x : tensor<64x64xf32, #full>
+  %l = "ttg.local_load"(%a) : (!full) -> tensor<64x64xf32, #full>
+  "ttg.local_store"(%h, %b) : (tensor<32x64xf32, #half>, !changed) -> ()
+  %r = "ttg.local_load"(%b) : (!changed) -> tensor<32x64xf32, #half>
+  %m = "ttg.local_alloc"(%r) : (tensor<32x64xf32, #half>) -> !half
+  %s = arith.addf %l, %y : tensor<64x64xf32, #full>
   return %s, %m : tensor<64x64xf32, #full>, !half
 }
 }
