@@ -156,6 +156,8 @@ SEEN = (
     "_kernel_quantize_fp8_group",
     "merge_attn_states_kernel",
     "_triton_mrope_forward",
+    "_fwd_diag_kernel",
+    "_fwd_none_diag_kernel",
     "_combined_routing_memset",
     "_combined_routing_compute",
     "_upcast_from_mxfp",

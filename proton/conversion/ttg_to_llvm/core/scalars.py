@@ -75,8 +75,8 @@ def _most(scalar: Value) -> int | None:
         return left * right
     if isa(op, llvm.ShlOp):
         return left << right
-    if isa(op, llvm.LShrOp):
-        return left >> right
+    if isa(op, llvm.LShrOp):  # by 0, where it is not known by how much
+        return left >> (_constant_of(op.operands[1]) or 0)
     return (1 << max(left, right).bit_length()) - 1 if isa(op, llvm.XOrOp) else None
 
 
