@@ -105,3 +105,32 @@ def test_rows_whose_offsets_wrap_around_have_an_address_each() -> None:
     meta = {"ROWS": ROWS, "COLUMNS": COLUMNS, "STRIDE": 2**32 // ROWS}
     kernel = running.warmup(tl.int32, tl.int32, 3, **meta, target=HOPPER, num_warps=WARPS)
     assert len(_MOVED.findall(kernel.asm["ptx"])) >= ROWS // WARPS
+
+
+@proton.jit
+def hashed(x_ptr, out_ptr, count, STEPS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Numbers that each step asks for twice."""
+    rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    places = rows * COLUMNS + columns
+    for _ in tl.static_range(STEPS):
+        places = (places ^ (places >> 1)) & 0xFFF
+    x_ptrs = x_ptr + places
+    total = tl.zeros((ROWS, COLUMNS), tl.int32)
+    for _ in range(count):
+        total += tl.load(x_ptrs)
+        x_ptrs += 0x1000
+    tl.store(out_ptr + rows * COLUMNS + columns, total)
+
+
+def test_an_address_of_many_steps_is_looked_at_once_for_each(rng: np.random.Generator) -> None:
+    """By way of each use it would take 2**40 looks."""
+    steps, count = 40, 2
+    meta = {"ROWS": ROWS, "COLUMNS": COLUMNS, "target": HOPPER, "num_warps": WARPS}
+    kernel = hashed.warmup(tl.int32, tl.int32, 3, steps, **meta)
+    x, out = rng.integers(-9, 9, 0x1000 * count, np.int32), np.zeros((ROWS, COLUMNS), np.int32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * WARPS, kernel.shared, [x, out, count], rng)
+    places = np.arange(ROWS * COLUMNS)
+    for _ in range(steps):
+        places = (places ^ (places >> 1)) & 0xFFF
+    expected = x.reshape(count, -1)[:, places].sum(0).reshape(out.shape)
+    np.testing.assert_array_equal(out, expected)

@@ -56,30 +56,6 @@ def _is_exact(op: Operation) -> bool:
     return bool(flags & _NSW)
 
 
-def _most(scalar: Value) -> int | None:
-    """The largest that a number may be which is not negative; None where its ops do not tell."""
-    if (known := _constant_of(scalar)) is not None:
-        return known if known >= 0 else None
-    op = defining_op(scalar)
-    if op is None or len(op.operands) != 2:
-        return None
-    left, right = (_most(operand) for operand in op.operands)
-    if isa(op, llvm.AndOp):
-        known_sides = [side for side in (left, right) if side is not None]
-        return min(known_sides, default=None)
-    if left is None or right is None:
-        return None
-    if isa(op, *_SUMS):
-        return left + right
-    if isa(op, *_PRODUCTS):
-        return left * right
-    if isa(op, llvm.ShlOp):
-        return left << right
-    if isa(op, llvm.LShrOp):  # by 0, where it is not known by how much
-        return left >> (_constant_of(op.operands[1]) or 0)
-    return (1 << max(left, right).bit_length()) - 1 if isa(op, llvm.XOrOp) else None
-
-
 def _constant_of(scalar: Value) -> int | None:
     op = defining_op(scalar)
     if not isa(op, llvm.ConstantOp, arith.ConstantOp):
@@ -94,6 +70,8 @@ class Scalars:
     def __init__(self) -> None:
         self.made: dict[Value, dict[int, Value]] = {}  # by vector and index
         self.parts: dict[Value, dict[tuple[int, ...], Value]] = {}  # by vector and indices
+        self.apart: dict[Value, tuple[Value, int]] = {}  # what `constant_apart` said
+        self.largest: dict[Value, int | None] = {}  # what `_most` said
 
     def element(self, value: Value, index: int) -> Value:
         """Element `index` of a vector; a scalar is its own."""
@@ -113,12 +91,15 @@ class Scalars:
     def constant_apart(self, scalar: Value) -> tuple[Value, int]:
         """What a number, or a pointer to bytes, is a constant away from, and the constant: in 64
         bits, too, so arithmetic counts that never wraps around."""
-        op = defining_op(scalar)
-        if op is not None and _is_exact(op):
-            ahead = _constant_of(op.operands[1])
-            if ahead is not None:
-                return op.operands[0], ahead
-        return self._arithmetic_apart(scalar)
+        if scalar not in self.apart:
+            op = defining_op(scalar)
+            ahead = _constant_of(op.operands[1]) if op is not None and _is_exact(op) else None
+            self.apart[scalar] = (
+                self._arithmetic_apart(scalar)
+                if op is None or ahead is None
+                else (op.operands[0], ahead)
+            )
+        return self.apart[scalar]
 
     def _arithmetic_apart(self, scalar: Value) -> tuple[Value, int]:
         """Of a sum, or a product with a constant, of numbers that are constants away from others:
@@ -130,14 +111,43 @@ class Scalars:
         if isa(op, *_PRODUCTS) and factor is None:
             return scalar, 0
         (left, more), (right, other) = (self.constant_apart(operand) for operand in op.operands)
-        most = _most(scalar)
+        most = self._most(scalar)
         if [left, right] == list(op.operands) or most is None:
-            return scalar, 0
-        if most.bit_length() >= v.bits_of(scalar.type):
             return scalar, 0
         with ir.InsertionPoint.after(op), op.location:
             base = self._repeat(op, [left, right])
         return base, more * factor if factor is not None else more + other
+
+    def _most(self, scalar: Value) -> int | None:
+        """The largest that a number may be which is not negative and did not wrap around; None
+        where its ops do not tell."""
+        if scalar not in self.largest:
+            most = self._most_of(scalar)
+            # Only one that fits says that nothing ahead of it wrapped around.
+            fits = most is not None and most.bit_length() < v.bits_of(scalar.type)
+            self.largest[scalar] = most if fits else None
+        return self.largest[scalar]
+
+    def _most_of(self, scalar: Value) -> int | None:
+        if (known := _constant_of(scalar)) is not None:
+            return known if known >= 0 else None
+        op = defining_op(scalar)
+        if op is None or len(op.operands) != 2:
+            return None
+        left, right = (self._most(operand) for operand in op.operands)
+        if isa(op, llvm.AndOp):
+            return min((side for side in (left, right) if side is not None), default=None)
+        if left is None or right is None:
+            return None
+        if isa(op, *_SUMS):
+            return left + right
+        if isa(op, *_PRODUCTS):
+            return left * right
+        if isa(op, llvm.ShlOp):
+            return left << min(right, v.bits_of(scalar.type))
+        if isa(op, llvm.LShrOp):  # by 0, where it is not known by how much
+            return left >> (_constant_of(op.operands[1]) or 0)
+        return (1 << max(left, right).bit_length()) - 1 if isa(op, llvm.XOrOp) else None
 
     def condition(self, value: Value, index: int) -> Value:
         """Element `index` of a vector of i1, computed at the insertion point."""
