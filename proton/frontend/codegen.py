@@ -134,7 +134,7 @@ class Generator(CodeGenerator):
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
         self.sanitize_overflow = sanitize_overflow  # in debug mode
         self.dot_precision = dot_precision  # of products that ask for none
-        self.target, self.num_warps = target, num_warps  # 0: a CPU's, without layouts
+        self.target, self.num_warps = target, num_warps  # 0: a CPU's that hears of none
         self.num_ctas = num_ctas
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call

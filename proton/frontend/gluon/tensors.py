@@ -72,7 +72,7 @@ def block(element: ty.dtype, shape: tuple[int, ...], layout: object, what: str) 
 
 def check_warps(g: CodeGenerator, type_: distributed_type) -> None:
     """Raises CompilationError where a layout is for other warps than those that run this."""
-    if not g.num_warps or not type_.layout.is_known:
+    if not type_.layout.is_known:
         return
     try:
         warps = type_.layout.warps()
@@ -406,7 +406,7 @@ def _expect_zero(x: object, mask: object) -> Any:
 
 @generator_rule(core.num_warps)
 def _num_warps(g: CodeGenerator) -> int:
-    return g.num_warps or 1
+    return g.num_warps
 
 
 @generator_rule(core.num_ctas)
