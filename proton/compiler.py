@@ -97,9 +97,8 @@ def _load_or_compile(
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
         asm = Asm(compiler, files, fn.src)
-        name = _shown_name(fn, signature)
-        metadata = Metadata(data | {"name": name, "hash": key})
-        return compiler.kernel(name, key, metadata, asm, times, from_cache=True)
+        metadata = Metadata(data | {"hash": key})
+        return compiler.kernel(str(data["name"]), key, metadata, asm, times, from_cache=True)
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
     result = compiler.compile(fn, signature, options, label)
     result.data = _data(fn, signature) | result.data
@@ -129,29 +128,11 @@ def _without_collection() -> Iterator[None]:
 def _data(fn: DeviceFunction, signature: Signature) -> dict[str, object]:
     """The metadata that every kernel has; a back end may say otherwise."""
     return {
-        "name": _shown_name(fn, signature),
-        "symbol": mangled(fn.__name__),
+        "name": fn.name_of(signature),
+        "symbol": mangled(fn.name_of(signature)),
         "signature": str(signature),
         "profile": None,
     }
-
-
-class Specialization(NamedTuple):
-    """What `repr=` of `proton.jit` makes a name of: the values of constants and the short names of
-    types, "constexpr" of constants, by parameter."""
-
-    constants: dict[str, object]
-    signature: dict[str, str]
-
-
-def _shown_name(fn: DeviceFunction, signature: Signature) -> str:
-    """What users see a kernel as: what its `repr` says, or the function's name."""
-    represent = getattr(fn, "_repr", None)
-    if represent is None:
-        return fn.__name__
-    types = {name: type_.mangle() for name, type_ in signature.types.items()}
-    names = dict.fromkeys(signature.constants, "constexpr") | types
-    return str(represent(Specialization(dict(signature.constants), names)))
 
 
 class ASTSource:
@@ -231,6 +212,7 @@ def _key(
         {
             "proton": cache.compiler_version(),
             "source": fn.source_key(),
+            "name": fn.name_of(signature),
             "types": [(name, type_.mangle()) for name, type_ in signature.types.items()],
             "constants": [(name, describe(v)) for name, v in signature.constants.items()],
             "divisible": sorted(signature.divisible),

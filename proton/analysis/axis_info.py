@@ -17,6 +17,7 @@ Source: the analysis of the same name in Triton, whose definitions are these.
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from math import gcd, prod
 
 from proton.analysis.axis_rules import (
@@ -150,16 +151,21 @@ def _with_hints(op: Operation, info: AxisInfo) -> AxisInfo:
             hint = tuple(ir.DenseI64ArrayAttr(attributes[f"tt.{name}"]))
             own = tuple(max(a, power(b)) for a, b in zip(own, hint, strict=True))
         values[name] = own
-    return AxisInfo(**values, constant=info.constant)
+    return replace(info, **values)
 
 
 # What passes ask
 
 
 def order_of(info: AxisInfo) -> tuple[int, ...]:
-    """Dimensions, the most contiguous first; of equal ones the last."""
-    axes = range(len(info.contiguity))
-    return tuple(sorted(axes, key=lambda axis: (-info.contiguity[axis], -axis)))
+    """Dimensions, the most contiguous first, of equal ones those with the most steps first, then
+    the last."""
+
+    def key(axis: int) -> tuple[int, int, int]:
+        steps = info.steps_of(axis)
+        return info.contiguity[axis], steps.count if steps else 1, axis
+
+    return tuple(sorted(range(len(info.contiguity)), key=key, reverse=True))
 
 
 def adjacent_elements(pointer: Value, infos: AxisInfos) -> tuple[int, ...]:
@@ -183,6 +189,34 @@ def vector_elements(pointer: Value, mask: Value | None, infos: AxisInfos) -> tup
             most = min(most, infos[mask].constancy[axis])
         result.append(_floor_power(most))
     return tuple(result)
+
+
+def step_elements(op: Operation, infos: AxisInfos) -> tuple[tuple[int, int], ...]:
+    """For each dimension of a load (width, count): one access may take that many elements at most,
+    of which each is wanted `width` times; (1, 1) where addresses have no steps."""
+    if not isa(op, tt.LoadOp):
+        return ((1, 1),) * len(infos[op.operands[0]].constancy)
+    pointer, mask = op.operands[0], mask_of(op)
+    equal, size = equal_addresses(op, infos), element_bytes(pointer)
+    found = []
+    for axis, same in enumerate(equal):
+        steps = infos[pointer].steps_of(axis)
+        if steps is None or same % steps.width:
+            found.append((1, 1))
+            continue
+        most = min(steps.count, steps.multiple // size, ACCESS_BYTES // size)
+        if mask is not None:
+            most = min(most, infos[mask].constancy[axis] // steps.width)
+        found.append((steps.width, _floor_power(most)) if most > 1 else (1, 1))
+    return tuple(found)
+
+
+def access_steps(op: Operation, infos: AxisInfos) -> tuple[int, int]:
+    """(width, count): so many registers of a load in a row have one address, and so many addresses
+    one access."""
+    axis, run = _register_run(op.operands[0])
+    width, count = step_elements(op, infos)[axis]
+    return (width, min(count, run // width)) if run >= 2 * width > 2 else (1, 1)
 
 
 def access_elements(op: Operation, infos: AxisInfos) -> int:

@@ -8,17 +8,33 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Protocol
 
-from proton.dialect import OpRules, isa, names_of, tt, ttg
+from proton.analysis.signs import is_non_negative
+from proton.dialect import OpRules, isa, tt, ttg
 from proton.dialect import proton_gpu as pg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import predicate_of
-from proton.dialect.mlir import Operation, Value, arith, ir, scf
-from proton.dialect.regions import ForLoop, If
-from proton.dialect.walk import defining_op
+from proton.dialect.mlir import Operation, Value, arith, ir
 
 MOST = 1 << 30  # what zero is divisible by, as far as anybody asks
 INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
 Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A dimension falls into runs of `count` consecutive values, of which each is there `width`
+    times: of `x // width`. The first value of each run is a multiple of `multiple`."""
+
+    width: int
+    count: int
+    multiple: int
+
+    def plus(self, info: "AxisInfo", axis: int) -> "Steps | None":
+        """Those of the sum with a value that is equal in each of their runs."""
+        run = self.width * self.count
+        if info.constancy[axis] % run:
+            return None
+        return replace(self, multiple=gcd(self.multiple, _all_multiple(info, axis, run)))
 
 
 @dataclass(frozen=True)
@@ -29,6 +45,10 @@ class AxisInfo:
     divisibility: Sizes
     constancy: Sizes
     constant: int | None = None  # the value, where all elements have one that is known
+    steps: tuple[Steps | None, ...] = ()  # of each dimension, or of none
+
+    def steps_of(self, axis: int) -> Steps | None:
+        return self.steps[axis] if self.steps else None
 
     def join(self, other: "AxisInfo") -> "AxisInfo":
         """What holds for either of two values."""
@@ -37,7 +57,15 @@ class AxisInfo:
             _gcds(self.divisibility, other.divisibility),
             _gcds(self.constancy, other.constancy),
             self.constant if self.constant == other.constant else None,
+            tuple(map(_either, self.steps, other.steps)),
         )
+
+
+def _either(one: Steps | None, other: Steps | None) -> Steps | None:
+    """What holds for either of two values."""
+    if one is None or other is None or (one.width, one.count) != (other.width, other.count):
+        return None
+    return replace(one, multiple=gcd(one.multiple, other.multiple))
 
 
 def _gcds(a: Sizes, b: Sizes) -> Sizes:
@@ -174,6 +202,7 @@ def _expand_dims(op: Operation, infos: Infos) -> AxisInfo:
         insert(info.divisibility, multiple),
         insert(info.constancy, 1),
         info.constant,
+        (*info.steps[:axis], None, *info.steps[axis:]) if info.steps else (),
     )
 
 
@@ -186,6 +215,7 @@ def _broadcast(op: Operation, infos: Infos) -> AxisInfo:
         info.divisibility,
         tuple(s if w else c for c, w, s in zip(info.constancy, wider, shape, strict=True)),
         info.constant,
+        info.steps,  # a dimension of one element has none
     )
 
 
@@ -196,7 +226,8 @@ def _trans(op: Operation, infos: Infos) -> AxisInfo:
         tuple(part[axis] for axis in order)
         for part in (info.contiguity, info.divisibility, info.constancy)
     )
-    return AxisInfo(contiguity, divisibility, constancy, info.constant)
+    steps = tuple(info.steps_of(axis) for axis in order)
+    return AxisInfo(contiguity, divisibility, constancy, info.constant, steps)
 
 
 @RULES.of(tt.ReshapeOp)
@@ -241,9 +272,27 @@ def _sum(left: AxisInfo, right: AxisInfo, scale: int, *, subtract: bool) -> Axis
     constant = None
     if left.constant is not None and right.constant is not None:
         constant = left.constant + (-1 if subtract else 1) * right.constant * scale
-    return AxisInfo(
-        tuple(contiguity), tuple(multiples), _gcds(left.constancy, right.constancy), constant
-    )
+    constancy = _gcds(left.constancy, right.constancy)
+    steps = _steps_of_sum(left, _scaled(right, scale), subtract=subtract)
+    return AxisInfo(tuple(contiguity), tuple(multiples), constancy, constant, steps)
+
+
+def _scaled(info: AxisInfo, scale: int) -> AxisInfo:
+    """Of offsets in elements those in bytes, as far as steps go."""
+    multiples = tuple(multiple * scale for multiple in info.divisibility)
+    steps = tuple(s and replace(s, multiple=s.multiple * scale) for s in info.steps)
+    return replace(info, divisibility=multiples, steps=steps)
+
+
+def _steps_of_sum(left: AxisInfo, right: AxisInfo, *, subtract: bool) -> tuple[Steps | None, ...]:
+    """Steps of one side are the sum's where the other side is equal."""
+    if not left.steps and not right.steps:
+        return ()
+    found = []
+    for axis in range(len(left.constancy)):
+        ours, theirs = left.steps_of(axis), None if subtract else right.steps_of(axis)
+        found.append(ours.plus(right, axis) if ours else theirs and theirs.plus(left, axis))
+    return tuple(found)
 
 
 def _all_multiple(info: AxisInfo, axis: int, run: int) -> int:
@@ -308,15 +357,25 @@ def quotient(op: Operation, infos: Infos) -> AxisInfo:
     if isa(op, arith.DivSIOp, arith.RemSIOp) and not is_non_negative(op.operands[0]):
         # Division rounds towards zero, so runs may begin elsewhere. Multiples it does not round.
         return replace(_only_constancy(left, right), divisibility=multiples)
-    constancy = []
+    constancy, steps = [], []
     for axis, (le, re) in enumerate(zip(left.constancy, right.constancy, strict=True)):
         run = gcd(left.contiguity[axis], left.divisibility[axis])
+        steps.append(_steps_in(left, axis, run, divisor))
         by = power(divisor) if divisor else right.divisibility[axis]
         constancy.append(max(gcd(le, re), gcd(gcd(run, by), re) if divisor or by > 1 else 1))
     constant = None
     if left.constant is not None and left.constant >= 0 and divisor is not None and divisor > 0:
         constant = left.constant // divisor
-    return AxisInfo((1,) * len(constancy), multiples, tuple(constancy), constant)
+    ones = (1,) * len(constancy)
+    return AxisInfo(ones, multiples, tuple(constancy), constant, tuple(steps))
+
+
+def _steps_in(dividend: AxisInfo, axis: int, run: int, divisor: int | None) -> Steps | None:
+    """The steps of a quotient, where a run of the dividend's, which starts at a multiple of its
+    length, has several."""
+    if not divisor or divisor != power(divisor) or divisor >= run:
+        return None
+    return Steps(divisor, run // divisor, _all_multiple(dividend, axis, run) // divisor)
 
 
 @RULES.of(arith.RemSIOp, arith.RemUIOp)
@@ -425,71 +484,3 @@ def _load(op: Operation, infos: Infos) -> AxisInfo:
     for other in list(op.operands)[1:]:
         constancy = _gcds(constancy, infos[other].constancy)
     return AxisInfo(ones, ones, constancy)
-
-
-_NON_NEGATIVE = names_of(arith.ExtUIOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
-# Of numbers that are not negative these give none that is: the arithmetic of indices does not wrap.
-_KEEPS_SIGN = names_of(
-    *(arith.AddIOp, arith.MulIOp, arith.DivSIOp, arith.RemSIOp, arith.MinSIOp, arith.ExtSIOp),
-    *(arith.AndIOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp),
-    *(ttg.ConvertLayoutOp, pg.OptimizationBarrierOp),
-)
-
-
-def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
-    """True if an integer is known to be at least 0. A divisor that is not a constant is taken to be
-    positive: it is a number of blocks or columns. `assumed`: what loops carry, of which the same is
-    being asked; None where loops and branches may be under construction, and are not looked at."""
-
-    def ask(other: Value) -> bool:
-        return is_non_negative(other, assumed)
-
-    op = defining_op(value)
-    if op is None:
-        is_assumed = assumed is not None and value in assumed
-        return (
-            is_assumed
-            or _is_counter(value)
-            or (assumed is not None and _stays_non_negative(value, assumed))
-        )
-    if isa(op, arith.RemSIOp):  # has the dividend's sign
-        return ask(op.operands[0])
-    if isa(op, arith.DivSIOp):
-        divisor = defining_op(op.operands[1])
-        is_constant = isa(divisor, arith.ConstantOp)
-        return ask(op.operands[0]) and (not is_constant or ask(op.operands[1]))
-    if isa(op, arith.ConstantOp):
-        attribute = op.attributes["value"]
-        if isinstance(attribute, ir.DenseElementsAttr):
-            attribute = attribute.get_splat_value()
-        return isinstance(attribute, ir.IntegerAttr) and attribute.value >= 0
-    if isa(op, tt.MakeRangeOp):
-        return _integer(op, "start") >= 0
-    if isa(op, arith.MaxSIOp):
-        return any(map(ask, op.operands))
-    if isa(op, arith.SelectOp):
-        return all(map(ask, list(op.operands)[1:]))
-    if isa(op, scf.IfOp, scf.ForOp) and assumed is not None:
-        number = list(op.results).index(value)
-        if isa(op, scf.ForOp):
-            return ask(ForLoop(op).iter_args[number])
-        return all(ask(values[number]) for values in If(op).yielded)
-    return op.name in _NON_NEGATIVE or (op.name in _KEEPS_SIGN and all(map(ask, op.operands)))
-
-
-def _is_counter(value: Value) -> bool:
-    """True if a block argument is the variable of a loop that starts at 0 or above."""
-    owner = value.owner.owner.operation
-    is_variable = isa(owner, scf.ForOp) and ir.BlockArgument(value).arg_number == 0
-    return is_variable and is_non_negative(ForLoop(owner).bounds[0])
-
-
-def _stays_non_negative(value: Value, assumed: frozenset[Value]) -> bool:
-    """True if a block argument is what a loop carries, begins at 0 or above, and does not get
-    below."""
-    owner, place = value.owner.owner.operation, ir.BlockArgument(value).arg_number
-    if not isa(owner, scf.ForOp) or place == 0:
-        return False
-    loop, number = ForLoop(owner), place - 1
-    sides = loop.init_args[number], loop.yielded[number]
-    return all(is_non_negative(side, assumed | {value}) for side in sides)

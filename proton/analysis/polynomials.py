@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proton.analysis import scalar as sc
-from proton.analysis.axis_rules import is_non_negative
+from proton.analysis.signs import is_non_negative
 from proton.analysis.structure import StructureAnalysis
 from proton.dialect import isa, tt
 from proton.dialect.diagnostics import shape_of

@@ -70,7 +70,8 @@ def first_module(
             "are not checked",
             hint="leave the variable out, or write the functions in the place of their calls",
         )
-    name = fn.__name__ if text.level == FRONT else mangled(fn.__name__)
+    name = fn.name_of(signature)
+    name = name if text.level == FRONT else mangled(name)
     kernel.attributes["sym_name"] = string_attr(name)
     if text.level == FRONT:
         _restore_names(module)

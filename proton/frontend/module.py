@@ -46,7 +46,7 @@ def build_module(
     module = ir.Module.create(location)
     with ir.InsertionPoint(module.body), location:
         inputs = argument_types(signature)
-        function = func.FuncOp(fn.__name__, (inputs, []))
+        function = func.FuncOp(fn.name_of(signature), (inputs, []))
         function.attributes[KERNEL] = ir.UnitAttr.get()
         function.arg_attrs = [
             ir.DictAttr.get(argument_attributes(name, type_, signature))

@@ -11,6 +11,7 @@ from types import MethodType
 from typing import Any
 
 from proton.language.ir_text import IRText
+from proton.language.signature import Signature
 from proton.language.source import Source, check_function
 from proton.language.surroundings import (
     Closure,
@@ -284,6 +285,7 @@ class DeviceFunction:
     compiled from, where that is no Python."""
 
     ir: IRText | None = None
+    represent: Callable[[Any], str] | None = None  # `repr=` of `proton.jit`
     has_layouts = False  # True: the author chooses layouts, in Gluon
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
@@ -297,6 +299,13 @@ class DeviceFunction:
         self.source = Source(fn)
         self.revision = 0  # counts the texts that it had
         self._closure = Closure(fn)
+
+    def name_of(self, signature: Signature) -> str:
+        """What a kernel is called where it is compiled for a signature, by users and in the code:
+        what its `repr=` says, or the function's name."""
+        if self.represent is None:
+            return self.__name__
+        return str(self.represent(signature.specialization))
 
     @property
     def src(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from proton.language import types as ty
 
@@ -28,6 +28,14 @@ class TupleForm:
         return self.kind._make(elements) if hasattr(self.kind, "_make") else tuple(elements)
 
 
+class Specialization(NamedTuple):
+    """What `repr=` of `proton.jit` makes a name of: the values of constants and the short names of
+    types, "constexpr" of constants, by parameter."""
+
+    constants: dict[str, object]
+    signature: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Signature:
     """What a kernel is compiled for.
@@ -41,6 +49,13 @@ class Signature:
     constants: dict[str, Any] = field(default_factory=dict)
     divisible: frozenset[str] = frozenset()
     tuples: dict[str, TupleForm] = field(default_factory=dict)
+
+    @property
+    def specialization(self) -> Specialization:
+        """The same, for `repr=` of a kernel."""
+        types = {name: type_.mangle() for name, type_ in self.types.items()}
+        names = dict.fromkeys(self.constants, "constexpr") | types
+        return Specialization(dict(self.constants), names)
 
     def assembled(self, values: Mapping[str, object]) -> dict[str, object]:
         """The values of the kernel's own parameters, from those of all of `types` and

@@ -133,6 +133,28 @@ def test_the_object_has_the_symbol_and_no_other(tmp_path: Path) -> None:
         assert defined == {mangled(name) + "__range"}
 
 
+def test_names_of_specializations_are_those_of_the_code() -> None:
+    """What `repr=` says is what profilers of other makers see, too. Kernels that differ in nothing
+    but that do not share machine code."""
+
+    def made(words: str) -> Any:
+        @proton.jit(repr=lambda of: f"{words}_{of.signature['x']}_{of.constants['N']}")
+        def kernel(x, N: tl.constexpr):
+            tl.store(x + tl.arange(0, N), 1.0)
+
+        return kernel
+
+    for words in ("fill", "write<all>"):
+        symbol = mangled(f"{words}_*fp32_16")
+        compiled = made(words).warmup(tl.pointer_type(tl.float32), 16, target=GPUTarget("cuda", 90))
+        assert compiled.name == f"{words}_*fp32_16"
+        assert read_cubin(compiled.asm["cubin"]).functions == {symbol}
+        assert compiled.metadata["symbol"] == symbol
+        x = np.zeros(16, np.float32)
+        assert made(words)[(1,)](x, 16).metadata["symbol"] == symbol + "__range"
+        np.testing.assert_array_equal(x, 1)
+
+
 def test_machine_code_with_another_function_of_that_name() -> None:
     """Of other launchers' copies: the driver's `vprintf` keeps its name, and the kernel's its."""
     for name in ("vprintf", "shown"):

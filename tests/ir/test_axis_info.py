@@ -40,10 +40,16 @@ def assert_holds(info: AxisInfo, numbers: np.ndarray, step: int, what: str) -> N
         )
         same = along.reshape(-1, equal)
         assert (same == same[:, :1]).all(), f"{what} is not constant along {axis}:\n{numbers}"
+        if (steps := info.steps_of(axis)) is not None:
+            several = along.reshape(-1, steps.count, steps.width)
+            climbing = several[:, :1, :1] + step * np.arange(steps.count)[:, None]
+            assert (several == climbing).all(), f"{what} has no steps along {axis}:\n{numbers}"
+            assert (several[:, 0] % steps.multiple == 0).all(), f"{what}: {steps}\n{numbers}"
 
 
-def check_program(text: str, arguments: list[int]) -> int:
-    """Runs `@kernel`; how many claims that say something were checked."""
+def check_program(text: str, arguments: list[int], stepped: list[str] | None = None) -> int:
+    """Runs `@kernel`; how many claims that say something were checked. `stepped`: gets what has
+    steps."""
     with mlir_context():
         module = ir.Module.parse(text)
         infos = AxisInfos(module)
@@ -58,6 +64,8 @@ def check_program(text: str, arguments: list[int]) -> int:
             step = element_bytes(value) if is_pointer else 1
             assert_holds(info, numbers, step, f"{value}\n{info}")
             sharp += max(*info.contiguity, *info.divisibility, *info.constancy) > 1
+            if stepped is not None and any(info.steps):
+                stepped.append(str(value))
 
         TileInterpreter(module, check).run("kernel", arguments)
     return sharp
@@ -98,6 +106,13 @@ class Writer:
                     f'"tt.make_range"() {{start = {start} : i32, end = {start + 16} : i32}} '
                     ": () -> tensor<16xi32>"
                 )
+                if self.rng.integers(2):
+                    number = int(self.pick([2, 3, 4, 8]))
+                    by = self.new(f"arith.constant dense<{number}> : tensor<16xi32>")
+                    name = self.pick(["divsi", "divui"])
+                    several = self.new(f"arith.{name} {value}, {by} : tensor<16xi32>")
+                    self.blocks[16,].append(several)
+                    self._pointers((16,), several)
                 self.blocks[16,].append(value)
             case 1:
                 number = int(self.pick([0, 1, 2, 3, 4, 8, 12, 16, 64, -4]))
@@ -227,11 +242,11 @@ def written(rng: np.random.Generator) -> tuple[str, list[int]]:
 
 
 def test_every_claim_holds_in_random_programs(rng: np.random.Generator) -> None:
-    sharp = large = 0
+    sharp, large, stepped = 0, 0, list[str]()
     for _ in range(250):
         text, arguments = written(rng)
         try:
-            sharp += check_program(text, arguments)
+            sharp += check_program(text, arguments, stepped)
         except TooLarge:
             large += 1
         except AssertionError:
@@ -239,6 +254,8 @@ def test_every_claim_holds_in_random_programs(rng: np.random.Generator) -> None:
             raise
     assert sharp > 2000
     assert large < 125
+    assert len(stepped) > 40
+    assert any("tt.addptr" in value for value in stepped)
 
 
 # Loops, branches and calls

@@ -60,7 +60,7 @@ def compile_kernel(
         llir, assembly, code = amdgcn.emit(translated, target.facts.name)
     data = {
         "target": str(target),
-        "symbol": mangled(fn.__name__),
+        "symbol": mangled(fn.name_of(signature)),
         "num_warps": options.num_warps,
         "shared": shared,
         "profile": None,

@@ -72,7 +72,7 @@ def compile_kernel(
             module,
             memref_passes(disjoint, profiled, vector_bits(), has_large_first_level()),
         )
-        data = _describe(module, fn, disjoint)
+        data = _describe(module, fn.name_of(signature), disjoint)
         module = stages.run(
             "llvm", module, llvm_passes(disjoint, vector_bits(), profiled is not None)
         )
@@ -86,13 +86,13 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _describe(module: Module, fn: DeviceFunction, disjoint: bool) -> dict[str, object]:
+def _describe(module: Module, name: str, disjoint: bool) -> dict[str, object]:
     """What a launcher must know about the code."""
     (function,) = kernel_functions(module)
     messages = function.attributes.get(ASSERTIONS, ())
     profile = profile_of(function)
     return {
-        "symbol": mangled(fn.__name__) + RANGE_SUFFIX,
+        "symbol": mangled(name) + RANGE_SUFFIX,
         "target": "cpu",
         "written": sorted(function.attributes[WRITTEN]),
         "extras": [kind.value for kind in extra_arguments(function)],

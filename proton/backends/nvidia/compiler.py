@@ -87,7 +87,8 @@ def compile_kernel(
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
     stages, target, text = Stages(label), options.target, options.text or fn.ir
-    with mlir_context(), Assembler(target, fn.__name__, mangled(fn.__name__)) as assembler:
+    name = fn.name_of(signature)
+    with mlir_context(), Assembler(target, name, mangled(name)) as assembler:
         module, options = _scheduled(fn, signature, stages, options, text)
         strides = _names(module)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
@@ -103,11 +104,11 @@ def compile_kernel(
             assembler.feed(ptx)
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
-            ptx, cubin = _unspilled(fn, ptx, cubin, options, shared)
+            ptx, cubin = _unspilled(name, ptx, cubin, options, shared, has_layouts=fn.has_layouts)
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
-                ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
-                ptx, cubin = _more_loads(fn, ptx, cubin, options, shared)
+                ptx, cubin = _one_more(name, ptx, cubin, options, shared)
+                ptx, cubin = _more_loads(name, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
             _warn_of_waits(fn, cubin)
     data = {
@@ -255,7 +256,7 @@ def _with_room(cubin: Cubin, options: GPUOptions, shared: int, reread: int) -> i
 
 
 def _unspilled(
-    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int, *, has_layouts: bool
 ) -> tuple[str, Cubin]:
     """The PTX with the number of programs that have to fit on an SM, and its machine code, where
     less is spilled with that: as many as shared memory leaves an SM, of which ptxas does not know,
@@ -263,8 +264,8 @@ def _unspilled(
     program may be given a quarter of them, so that more programs run at once, and all of them
     spill."""
     threads = options.program_warps * WARP_SIZE
-    if cubin.spills and options.worker_warps and not fn.has_layouts:
-        return _with_other_groups(fn, ptx, cubin, options)
+    if cubin.spills and options.worker_warps and not has_layouts:
+        return _with_other_groups(name, ptx, cubin, options)
     if not cubin.spills or options.maxnreg is not None:
         return ptx, cubin
     most = options.target.facts.most_registers(1, threads)
@@ -277,7 +278,7 @@ def _unspilled(
         if not best[1].spills or best[1].registers >= most:  # fewer programs leave it no more
             break
         fewer = with_least_programs(ptx, programs)
-        found = _assembled(fn, fewer, options)
+        found = _assembled(name, fewer, options)
         if found.spills < best[1].spills:
             best = fewer, found
     left = best[1].threads(options.target, threads) // threads
@@ -285,21 +286,19 @@ def _unspilled(
     return (ptx, cubin) if is_worth_it else best
 
 
-def _with_other_groups(
-    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions
-) -> tuple[str, Cubin]:
+def _with_other_groups(name: str, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
     """The PTX with another number of registers for the producer, and its machine code, where less
     is spilled with that."""
     copies = copies_by_threads(ptx)
     producer = group_registers.COPYING_INSTEAD if copies else group_registers.INSTEAD
     consumers = group_registers.of_consumers(options.target.facts, options.num_warps, producer)
     other = with_groups_of(ptx, consumers, producer)
-    found = _assembled(fn, other, options)
+    found = _assembled(name, other, options)
     return (other, found) if found.spills < cubin.spills else (ptx, cubin)
 
 
 def _one_more(
-    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
     """The PTX with a limit of registers, and its machine code, where an SM runs one more program
     with a few registers fewer, nothing is spilled for that, or next to nothing for twice as many
@@ -320,7 +319,7 @@ def _one_more(
         return ptx, cubin
     limited = with_most_registers(ptx, most)
     try:
-        found = _assembled(fn, limited, options)
+        found = _assembled(name, limited, options)
     except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
         return ptx, cubin
     few = _FEW_SPILLS if gained >= 1 else 0
@@ -329,7 +328,7 @@ def _one_more(
 
 
 def _more_loads(
-    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
     """The PTX with the registers of fewer threads, and its machine code, where ptxas put loads
     behind waits for others, to fit more threads: with the next lower power of two, of half of an
@@ -343,12 +342,12 @@ def _more_loads(
     fewer = min(1 << (room - 1).bit_length() - 1, facts.sm_threads // 2)
     if threads > fewer:
         return ptx, cubin
-    before = loads_of(cubin.code, mangled(fn.__name__))
+    before = loads_of(cubin.code, mangled(name))
     if before.waits < 2 or before.most_bytes > _TOGETHER * before.all_bytes:
         return ptx, cubin
     limited = with_most_registers(ptx, facts.most_registers(fewer // threads, threads))
-    found = _assembled(fn, limited, options)
-    after = loads_of(found.code, mangled(fn.__name__))
+    found = _assembled(name, limited, options)
+    after = loads_of(found.code, mangled(name))
     most = facts.programs_per_sm(threads, shared) * threads
     bytes_before, bytes_after = (
         min(one.threads(options.target, threads), most) * loads.most_bytes
@@ -358,8 +357,8 @@ def _more_loads(
     return (ptx, cubin) if is_worse else (limited, found)
 
 
-def _assembled(fn: DeviceFunction, ptx: str, options: GPUOptions) -> Cubin:
-    with Assembler(options.target, fn.__name__, mangled(fn.__name__)) as assembler:
+def _assembled(name: str, ptx: str, options: GPUOptions) -> Cubin:
+    with Assembler(options.target, name, mangled(name)) as assembler:
         assembler.feed(ptx)
         return assembler.finish()
 

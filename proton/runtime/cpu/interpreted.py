@@ -152,10 +152,10 @@ class InterpretedLauncher:
                 AllocateProfile(records.strategy, records.capacity).run(module)
                 profile = profile_of(kernel_functions(module)[0])
         self.kernel.watch_globals(links)
-        levels = _Levels(self.interpreter.rewritten(fn))
+        levels, name = _Levels(self.interpreter.rewritten(fn)), fn.name_of(signature)
         metadata = {
-            "name": fn.__name__,
-            "symbol": mangled(fn.__name__),
+            "name": name,
+            "symbol": mangled(name),
             "target": "cpu",
             "signature": str(signature),
             "profile": None if profile is None else profile.to_plain(),
@@ -163,7 +163,7 @@ class InterpretedLauncher:
         facts = repr((fn.source_key(), str(signature), chosen, records))
         key = f"interpreted-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
         asm = Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
-        return CompiledKernel(fn.__name__, key, Metadata(metadata), asm)
+        return CompiledKernel(name, key, Metadata(metadata), asm)
 
     def _arguments(
         self, keys: list[Any], values: tuple[object, ...], given: list[Any]

@@ -81,7 +81,7 @@ class SpecializedKernel:
     def __init__(self, fn: Callable[..., Any], repr: Callable[..., str] | None) -> None:
         self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
         self._under_way: dict[Launcher, dict[object, Any]] = {}  # by the keys on disk
-        self._fn_name, self._repr = f"{fn.__module__}.{fn.__qualname__}", repr
+        self._fn_name, self.represent = f"{fn.__module__}.{fn.__qualname__}", repr
 
     def __copy__(self) -> Self:
         """Another kernel that is all that this one is."""
@@ -100,7 +100,7 @@ class SpecializedKernel:
     def repr(self, specialization: object) -> str:
         """What it is called where it is compiled so: what `repr=` of `proton.jit` says, or its
         module and name."""
-        return self._fn_name if self._repr is None else self._repr(specialization)
+        return self._fn_name if self.represent is None else self.represent(specialization)
 
     def get_capture_scope(self) -> dict[str, object]:
         """The variables around it, of its module and of the functions that it is defined in: to

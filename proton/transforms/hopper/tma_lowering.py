@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
-from proton.analysis.axis_rules import is_non_negative
 from proton.analysis.scratch import stored_bytes
+from proton.analysis.signs import is_non_negative
 from proton.analysis.tensor_maps import box_of_map
 from proton.dialect import isa, names_of, ttng
 from proton.dialect.builtin import i32_attr, integer

@@ -3,16 +3,17 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import (
     AxisInfos,
     elements,
     order_of,
+    step_elements,
     vector_elements,
 )
-from proton.analysis.axis_rules import element_bytes
+from proton.analysis.axis_rules import AxisInfo, element_bytes
 from proton.analysis.scratch import stored_bytes
 from proton.base.chips.chip import ACCESS_BYTES, Chip
 from proton.base.targets import GPUTarget
@@ -63,23 +64,23 @@ class Coalesce(Pass):
         accesses = [op for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
         copied = [op for op in ops if isa(op, ttng.TMALoadOp)]
         guess = functools.cache(lambda: AxisInfos(module, guess=True))
-        plans = [(op, *_wishes(op, infos, guess, self.target.facts)) for op in accesses]
+        plans = _agreed([_wishes(op, infos, guess, self.target.facts) for op in accesses])
         has_products = any(has(op, Multiplies) for op in ops)
         widest: dict[object, int] = {}
         shortest: dict[object, int] = {}
         inmost: dict[object, int] = {}
-        for op, order, vector in plans:
+        for op, order, vector, _ in plans:
             key, run = (shape_of(op.operands[0]), order), infos[op.operands[0]].contiguity[order[0]]
             widest[key] = max(widest.get(key, 1), vector)
             shortest[key] = min(shortest.get(key, run), run)
             inmost[key] = max(inmost.get(key, 0), _depth(op))
         limits = dict.fromkeys(widest, ACCESS_BYTES)
-        for op, order, _ in plans if not has_products else []:
+        for op, order, *_ in plans if not has_products else []:
             key = shape_of(op.operands[0]), order
             if isa(op, tt.StoreOp) and _depth(op) == inmost[key]:
                 limits[key] = min(limits[key], _most(op))
         warps, lanes = num_warps(module), self.target.warp_size
-        for op, order, _ in plans:
+        for op, order, *_ in plans:
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
             vector, repeats = min(widest[key], limits[key], share), 1
@@ -103,17 +104,48 @@ def _of_block(value: Value, warps: int, lanes: int) -> LinearLayout:
     return shapes.vectorized(shape, order, vector, warps, lanes=lanes)
 
 
-def _wishes(
-    op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chip: Chip
-) -> tuple[tuple[int, ...], int]:
-    """(order of dimensions, elements of one access) that suit an access."""
+class _Plan(NamedTuple):
+    """What suits an access."""
+
+    op: Operation
+    order: tuple[int, ...]  # of dimensions
+    vector: int  # elements of one access
+    is_known: bool = True  # False: any order suits it as well
+
+
+def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chip: Chip) -> _Plan:
     pointer = op.operands[0]
-    info = infos[pointer]
-    order = order_of(info if max(info.contiguity) > 1 else guess()[pointer])
+    info, is_known = infos[pointer], True
+    if not _has_order(info):
+        info = guess()[pointer]
+        is_known = _has_order(info)
+    order = order_of(info)
+    width, count = step_elements(op, infos)[order[0]]
+    if count > 1:
+        return _Plan(op, order, width * count)
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
     if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
-        return order, min(vector, atomic_elements(op, chip))
-    return order, min(vector, _most(op))
+        return _Plan(op, order, min(vector, atomic_elements(op, chip)), is_known)
+    return _Plan(op, order, min(vector, _most(op)), is_known)
+
+
+def _has_order(info: AxisInfo) -> bool:
+    return max(info.contiguity) > 1 or any(info.steps)
+
+
+def _agreed(plans: list[_Plan]) -> list[_Plan]:
+    """Accesses that suits any order have that of the others of their shape, if these have one: what
+    they load, or store, need not move then."""
+    orders: dict[object, set[tuple[int, ...]]] = {}
+    for plan in plans:
+        if plan.is_known:
+            orders.setdefault(shape_of(plan.op.operands[0]), set()).add(plan.order)
+
+    def agreed(plan: _Plan) -> _Plan:
+        found = orders.get(shape_of(plan.op.operands[0]), ())
+        return plan if plan.is_known or len(found) != 1 else plan._replace(order=next(iter(found)))
+
+    return list(map(agreed, plans))
 
 
 def _depth(op: Operation) -> int:

@@ -14,7 +14,7 @@ at the current insertion point and location.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from proton.analysis.axis_rules import is_non_negative
+from proton.analysis.signs import is_non_negative
 from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import shape_of

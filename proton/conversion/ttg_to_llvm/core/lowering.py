@@ -13,6 +13,7 @@ from proton.analysis.atomics import atomic_elements
 from proton.analysis.axis_info import (
     AxisInfos,
     access_elements,
+    access_steps,
     adjacent_registers,
     equal_addresses,
     equal_quotients,
@@ -72,6 +73,7 @@ class Site:
     op: Operation
     operand_types: list[Type]
     access: int = 1  # elements that one access may take
+    width: int = 1  # registers in a row that an access has one element for
     adjacent: int = 1  # registers of its pointers that are one address and constants more
     # The first register that is known to equal each of the result's; of a remainder: with which it
     # shares the quotient.
@@ -307,6 +309,10 @@ def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
         site.equal = equal_registers(op.results[0], equal_quotients(op, infos))
     if isa(op, tt.LoadOp):
         site.equal = equal_registers(op.results[0], equal_addresses(op, infos))
+        site.width, count = access_steps(op, infos)
+        if site.width > 1:
+            site.access = site.adjacent = count
+            site.equal = tuple(n // site.width for n in site.equal[:: site.width])
     return site
 
 

@@ -101,10 +101,18 @@ def group(value: Value, start: int, count: int) -> Value:
     return v.shuffle(value, range(start, start + count))
 
 
+def each(value: Value, width: int) -> Value:
+    """The first of every `width` registers."""
+    return value if width == 1 else v.shuffle(value, range(0, v.count_of(value), width))
+
+
 @lowers(tt.LoadOp)
 def _load(ctx: Lowering, site: Site) -> list[Value]:
     """Registers with equal addresses are loaded once."""
-    pointers, mask, other = _registers(site.operands[0]), _optional(site, 1), _optional(site, 2)
+    pointers = each(_registers(site.operands[0]), site.width)
+    mask, other = (
+        value and each(value, site.width) for value in (_optional(site, 1), _optional(site, 2))
+    )
     access = _Access(site, site.operand_types[0])
     count = v.count_of(pointers)
     first = [_first(site, start, access.count) for start in range(0, count, access.count)]
@@ -122,6 +130,7 @@ def _load(ctx: Lowering, site: Site) -> list[Value]:
         starts.index(start) * access.count + ahead
         for start in first
         for ahead in range(access.count)
+        for _ in range(site.width)
     ]
     return [_like_source(v.shuffle(loaded, picks), site.result_type)]
 

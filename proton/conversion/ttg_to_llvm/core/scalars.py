@@ -15,7 +15,6 @@ from proton.dialect.mlir import Operation, Value, arith, ir, llvm, vector
 from proton.dialect.walk import defining_op, producer_of
 
 _GEP = llvm.GEPOp
-_NSW = 1  # of LLVM's overflow flags
 _SUMS = arith.AddIOp, llvm.AddOp
 _PRODUCTS = arith.MulIOp, llvm.MulOp
 _REPEATED = names_of(
@@ -52,8 +51,7 @@ def _is_exact(op: Operation) -> bool:
     if isa(op, _GEP):
         is_bytes = ir.TypeAttr(op.attributes["elem_type"]).value == v.integer(8)
         return is_bytes and len(op.operands) == 2
-    flags = ir.IntegerAttr(op.attributes["overflowFlags"]).value if isa(op, llvm.AddOp) else 0
-    return bool(flags & _NSW)
+    return isa(op, arith.AddIOp) and "nsw" in str(op.attributes["overflowFlags"])
 
 
 def _constant_of(scalar: Value) -> int | None:

@@ -144,11 +144,9 @@ class Threads:
             return base
         bases = [basis[axis] for basis in _thread_bases(layout)]
         apart = not any(basis & register for basis in bases for register in registers)
-        name = llvm.AddOp if apart else llvm.XOrOp
-        flags = {}
         if apart:
-            flags["overflowFlags"] = ir.IntegerAttr.get(v.integer(32), 3)  # nsw, nuw
-        return v.binary(name, base, v.constants(registers), **flags)
+            return v.add_exactly(base, v.constants(registers))
+        return v.binary(llvm.XOrOp, base, v.constants(registers))
 
     def owns(self, layout: LinearLayout) -> Value | None:
         """Whether this thread is the one of several copies that acts, i1; None without copies."""

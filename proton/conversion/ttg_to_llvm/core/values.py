@@ -147,6 +147,12 @@ def add(left: Value, right: Value) -> Value:
     return binary(llvm.AddOp, left, right)
 
 
+def add_exactly(left: Value, right: Value) -> Value:
+    """A sum that never wraps around, with or without a sign."""
+    never = ir.Attribute.parse("#arith.overflow<nsw, nuw>")
+    return arith.AddIOp(left, right, overflowFlags=never).result
+
+
 def compare(predicate: str, left: Value, right: Value) -> Value:
     """`arith.cmpi` by the predicate's name, on integers or vectors of them."""
     return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), left, right).result
