@@ -27,6 +27,7 @@ from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
+from proton.schedule.loads import COPY_BYTES
 
 
 @register
@@ -83,6 +84,8 @@ class Coalesce(Pass):
         for op, order, *_ in plans:
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
+            if has_products and isa(op, tt.LoadOp) and _depth(op):
+                share = max(share, COPY_BYTES // element_bytes(op.operands[0]))
             vector, repeats = min(widest[key], limits[key], share), 1
             own = vector_elements(op.operands[0], None, infos)[order[0]]
             has_gaps = infos[op.operands[0]].contiguity[order[0]] > own < _most(op)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from proton.analysis.scratch import is_exchanged, scratch_bytes
 from proton.base.targets import GPUTarget
-from proton.dialect import isa, names_of, ttg, ttng
+from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.emit import again
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.traits import Pure, has
@@ -88,7 +88,8 @@ def _reads_row(op: Operation) -> bool:
 
 
 def _gives_row(op: Operation) -> bool:
-    return _is_row(op.results[0])
+    """True also of what is on its way to a row of several elements for each of the first one's."""
+    return _is_row(op.results[0]) or isa(op, tt.JoinOp, tt.BroadcastOp, tt.ReshapeOp)
 
 
 def _is_row(value: Value) -> bool:

@@ -6,6 +6,9 @@
 #one512 = #ttg.linear<[[32], [64], [128], [256]], [[1], [2], [4], [8], [16]], [], []>
 #rows = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [0, 32]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [], []>
 #tall = #ttg.linear<[[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [], []>
+#one32 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [], []>
+#one16 = #ttg.linear<[], [[1], [2], [4], [8], [0]], [], []>
+#square = #ttg.linear<[[1, 0], [2, 0], [4, 0], [8, 0]], [[16, 0], [0, 1], [0, 2], [0, 4], [0, 8]], [], []>
 
 module attributes {"ttg.num-warps" = 1 : i32} {
 
@@ -131,6 +134,32 @@ func.func @untouched(%p: tensor<64x!tt.ptr<f32>, #one64>, %x: !tt.ptr<f32>, %v: 
   %a = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x!tt.ptr<f32>, #one64>) -> tensor<64xf32, #one64>
   %b = "tt.atomic_rmw"(%p, %v) {rmw_op = "fadd", sem = "relaxed", scope = "gpu", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x!tt.ptr<f32>, #one64>, tensor<64xf32, #one64>) -> tensor<64xf32, #one64>
   %c = "tt.load"(%x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<f32>) -> f32
+  return
+}
+
+// Two elements have each address, and these lie side by side: a thread has 16 of the elements, one
+// access. A load of which nothing is known goes along the same dimension, to be computed with.
+
+// CHECK-LABEL: func.func @in_steps(
+// CHECK: "tt.load"({{.*}} -> tensor<32x16xi8, #ttg.linear<{{..}}1, 0], [2, 0], [4, 0], [8, 0]], {{..}}16, 0], [0, 1], [0, 2], [0, 4], [0, 8]], {{.*}}
+// CHECK: "tt.load"({{.*}} -> tensor<32x16xi8, #ttg.linear<{{..}}1, 0], [2, 0], [4, 0], [8, 0]], {{..}}16, 0], [0, 1], [0, 2], [0, 4], [0, 8]], {{.*}}
+func.func @in_steps(%x: !tt.ptr<i8> {tt.divisibility = 16 : i32}, %n: i32 {tt.divisibility = 16 : i32}, %q: tensor<32x16x!tt.ptr<i8>, #square>) {
+  %two = arith.constant dense<2> : tensor<32x1xi32, #square>
+  %k = "tt.make_range"() {start = 0 : i32, end = 32 : i32} : () -> tensor<32xi32, #one32>
+  %j = "tt.make_range"() {start = 0 : i32, end = 16 : i32} : () -> tensor<16xi32, #one16>
+  %down = "tt.expand_dims"(%k) {axis = 1 : i32} : (tensor<32xi32, #one32>) -> tensor<32x1xi32, #square>
+  %across = "tt.expand_dims"(%j) {axis = 0 : i32} : (tensor<16xi32, #one16>) -> tensor<1x16xi32, #square>
+  %byte = arith.divsi %down, %two : tensor<32x1xi32, #square>
+  %s = "tt.splat"(%n) : (i32) -> tensor<1x16xi32, #square>
+  %row = arith.muli %across, %s : tensor<1x16xi32, #square>
+  %a = "tt.broadcast"(%byte) : (tensor<32x1xi32, #square>) -> tensor<32x16xi32, #square>
+  %b = "tt.broadcast"(%row) : (tensor<1x16xi32, #square>) -> tensor<32x16xi32, #square>
+  %at = arith.addi %a, %b : tensor<32x16xi32, #square>
+  %base = "tt.splat"(%x) : (!tt.ptr<i8>) -> tensor<32x16x!tt.ptr<i8>, #square>
+  %p = "tt.addptr"(%base, %at) : (tensor<32x16x!tt.ptr<i8>, #square>, tensor<32x16xi32, #square>) -> tensor<32x16x!tt.ptr<i8>, #square>
+  %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x16x!tt.ptr<i8>, #square>) -> tensor<32x16xi8, #square>
+  %w = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x16x!tt.ptr<i8>, #square>) -> tensor<32x16xi8, #square>
+  %u = arith.addi %v, %w : tensor<32x16xi8, #square>
   return
 }
 }

@@ -1,0 +1,37 @@
+"""What several elements of a thread share is loaded once, and what lies side by side in one access:
+of the cases of tests/cpu/test_packed_loads.py the loads of a thread."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton.language as tl
+from proton.base.targets import GPUTarget
+from tests.compile.ptx.machine import run_on_arrays
+from tests.cpu.test_packed_loads import CASES, K, N, carried, expected, given
+
+HOPPER = GPUTarget("cuda", 90)
+# With two warps a thread has eight elements: of pairs that are four words, of fours two, of eights
+# one. Rows that begin at odd places have one element an access; masks, and what stands for masked
+# elements, that differ among the elements of a word as many as there are elements, or words. LLVM
+# unrolls the loop: all of its loads are of one kind.
+LOADS = [1, 4, 4, 1, 1, 1, 2, 8, 8, "b32", "v2.b32"]
+
+
+@pytest.mark.parametrize(("case", "loads"), [*zip(CASES, LOADS, strict=True)])
+def test_what_shares_words_is_loaded_once(
+    case: tuple[Any, ...], loads: int | str, rng: np.random.Generator
+) -> None:
+    kernel, dtype, each, mask, first, rows = case
+    arguments = given(kernel, dtype, first, rows, rng)
+    x, out, *numbers = arguments
+    types = getattr(tl, np.dtype(dtype).name), tl.int16
+    found = kernel.warmup(*types, *numbers, each, mask, target=HOPPER, num_warps=2)
+    ptx = found.asm["ptx"]
+    kinds = re.findall(r"ld\.global\.(\S+)", ptx)
+    assert set(kinds) == {loads} if kernel is carried else len(kinds) == loads
+    run_on_arrays(ptx, (1, 1, 1), 64, found.shared, arguments, rng)
+    wanted = expected(kernel, x, *numbers, each, mask)
+    np.testing.assert_array_equal(out.reshape(N, K), wanted)
