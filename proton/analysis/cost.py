@@ -10,15 +10,7 @@ from proton.dialect.ttg import is_tensor
 
 _INDEX = names_of(
     *(tt.MakeRangeOp, tt.SplatOp, tt.AddPtrOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp),
-    *(
-        tt.TransOp,
-        tt.JoinOp,
-        tt.IntToPtrOp,
-        tt.PtrToIntOp,
-        tt.BitcastOp,
-        arith.ConstantOp,
-        arith.AddIOp,
-    ),
+    *(tt.TransOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.BitcastOp, arith.ConstantOp, arith.AddIOp),
     *(arith.SubIOp, arith.MulIOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp),
     *(arith.ShRUIOp, arith.ShRSIOp, arith.CmpIOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp),
     *(arith.IndexCastOp, arith.SelectOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
-from proton.dialect import isa
+from proton.dialect import isa, tt
 from proton.dialect.emit import again
 from proton.dialect.mlir import Operation, Type, Value
 from proton.dialect.traits import Elementwise, has
@@ -67,7 +67,8 @@ def more_instructions(
             continue
         wanted = operand_layouts(op, layout)
         kind = cost(op)
-        if wanted is None or kind is Cost.OTHER or len(op.regions) or not takes(op):
+        is_other = kind is Cost.OTHER and not isa(op, tt.JoinOp)  # which numbers registers anew
+        if wanted is None or is_other or len(op.regions) or not takes(op):
             return None
         is_shared = len(list(value.uses)) > 1
         before = 0 if is_shared else layout_of(value.type).in_size("register")
