@@ -58,7 +58,7 @@ def gated(x_ptr, g_ptr, y_ptr, o_ptr, K, M: tl.constexpr, N: tl.constexpr, D: tl
 
 @proton.jit
 def of_a_dot(x_ptr, g_ptr, y_ptr, o_ptr, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
-    """What is computed from an accumulator lies where that does."""
+    """What is computed from an accumulator lies where that does: of a row a number."""
     m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     acc = tl.zeros((M, N), tl.float32)
     for k in range(0, K, D):
@@ -81,20 +81,48 @@ def filled(x_ptr, g_ptr, y_ptr, o_ptr, K, M: tl.constexpr, N: tl.constexpr, D: t
     tl.store(o_ptr + m[:, None] * N + n[None, :], acc)
 
 
+@proton.jit
+def paired(x_ptr, g_ptr, y_ptr, o_ptr, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """A byte has numbers of both halves of a block, which assembly takes apart two bytes at a
+    time; rows have scales."""
+    m, n, d, half = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D), tl.arange(0, D // 2)
+    acc = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, D):
+        x = tl.load(x_ptr + m[:, None] * K + k // 2 + half[None, :])
+        scale = tl.load(g_ptr + m * K + k)
+        y = tl.load(y_ptr + (k + d)[:, None] * N + n[None, :])
+        low, high = tl.inline_asm_elementwise(
+            "{ and.b32 $0, $2, 0x0f0f0f0f; shr.u32 $1, $2, 4; and.b32 $1, $1, 0x0f0f0f0f; }",
+            "=r,=r,r",
+            [x],
+            dtype=(tl.int8, tl.int8),
+            is_pure=True,
+            pack=2,
+        )
+        both = tl.reshape(tl.permute(tl.join(low, high), (0, 2, 1)), (M, D))
+        acc = tl.dot(both.to(tl.float16) * scale[:, None], y, acc)
+    tl.store(o_ptr + m[:, None] * N + n[None, :], acc)
+
+
 def operands(kernel: Any, rng: np.random.Generator, length: int) -> list[np.ndarray]:
     """x, g and y of a kernel."""
     kind = np.float32 if kernel is decayed else np.float16
     shape = (length, M) if kernel is decayed else (M, length)
     x = rng.standard_normal(shape, np.float32).astype(kind)
-    if kernel is widened:
+    if kernel in (widened, paired):
         x = rng.integers(-128, 128, shape, np.int8)
     g = rng.standard_normal(shape, np.float32).astype(kind)
     return [x, g, rng.standard_normal((length, N), np.float32).astype(kind)]
 
 
 def expected(kernel: Any, x: np.ndarray, g: np.ndarray, y: np.ndarray) -> np.ndarray:
-    x, g, y = (v.astype(np.float64) for v in (x, g, y))
     length = len(y)
+    if kernel is paired:
+        scale = g[:, ::D].astype(np.float64)
+        bytes_ = x.view(np.uint8)[:, : length // 2].reshape(M, -1, D // 2)
+        numbers = np.concatenate([bytes_ & 15, bytes_ >> 4], 2) * scale[:, :, None]
+        return numbers.reshape(M, length).astype(np.float16).astype(np.float64) @ y
+    x, g, y = (v.astype(np.float64) for v in (x, g, y))
     if kernel is decayed:
         last = np.repeat(g[D - 1 :: D], D, axis=0)
         return (x * np.exp2(last - g)).T @ y
@@ -131,8 +159,10 @@ CASES = [
     (gated, 1, 0),
     (gated, 4, 0),  # two warps compute the same: less than an exchange
     (decayed, 4, 1),  # exponentials twice: more
-    (of_a_dot, 1, 1),
+    (of_a_dot, 1, 0),  # a number for each row is exchanged, no operand
     (filled, 1, 1),
+    (paired, 1, 0),
+    (paired, 4, 1),
 ]
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
 from proton.dialect import isa, tt
-from proton.dialect.emit import again
-from proton.dialect.mlir import Operation, Type, Value
+from proton.dialect.emit import again, remade
+from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
-from proton.dialect.walk import defining_op
-from proton.layout import LinearLayout
+from proton.dialect.walk import defining_op, producer_of
+from proton.layout import LinearLayout, shapes
 
 
 @dataclass
@@ -20,6 +20,7 @@ class ComputedAgain:
     the op is to be computed again."""
 
     begins: Callable[[Operation, Type], Value | None]
+    kept: set[Operation] = field(default_factory=set)  # conversions that stay, to other layouts
     made: dict[tuple[Value, LinearLayout], Value] = field(default_factory=dict)
 
     def get(self, value: Value, layout: LinearLayout) -> Value:
@@ -29,18 +30,47 @@ class ComputedAgain:
         assert op is not None, "as it can be computed again"
         if value.type == type_:
             return value
-        if isa(op, ConvertLayoutOp):
+        if isa(op, ConvertLayoutOp) and op not in self.kept:
             return self.get(op.operands[0], layout)
         if (value, layout) not in self.made:
             found = self.begins(op, type_)
-            if found is None:
-                wanted = iter(operand_layouts(op, layout) or [])
-                operands = [
-                    self.get(v, next(wanted)) if is_tensor(v.type) else v for v in op.operands
-                ]
-                found = again(op, type_, operands)
-            self.made[value, layout] = found
+            results = self._again(op, layout) if found is None else [found]
+            for old, new in zip(op.results, results, strict=True):
+                self.made[old, layout] = new
         return self.made[value, layout]
+
+    def _again(self, op: Operation, layout: LinearLayout) -> list[Value]:
+        """The results of an op in a layout."""
+        if isa(op, ConvertLayoutOp):
+            return [again(op, with_layout(op.results[0].type, layout), list(op.operands))]
+        wanted = iter(_operand_layouts(op, layout) or [])
+        operands = [self.get(v, next(wanted)) if is_tensor(v.type) else v for v in op.operands]
+        if isa(op, tt.JoinOp):
+            joined = shapes.join(layout_of(operands[0].type))
+            found = again(op, with_layout(op.results[0].type, joined), operands)
+            if joined == layout:
+                return [found]
+            with ir.InsertionPoint.after(producer_of(found)), op.location:
+                return [ConvertLayoutOp(found, with_layout(found.type, layout)).result]
+        types = [with_layout(result.type, layout) for result in op.results]
+        if len(types) == 1:
+            return [again(op, types[0], operands)]
+        with ir.InsertionPoint.after(op), op.location:
+            return list(remade(op, types, operands).results)
+
+
+def _operand_layouts(op: Operation, layout: LinearLayout) -> list[LinearLayout] | None:
+    """The layouts of tensor operands that give an op's results a layout, but for the order of a
+    thread's registers: numbers that are joined may be any two. Assembly of several elements may
+    take them for more than its own: which of a thread's are together stays."""
+    if isa(op, tt.JoinOp):
+        return None if shapes.split_bit(layout) is None else [shapes.split(layout)] * 2
+    if isa(op, *tt.ASSEMBLY):
+        together = int(ir.IntegerAttr(op.attributes["packed_element"]).value).bit_length() - 1
+        given = layout_of(op.results[0].type).bases("register")[:together]
+        if layout.bases("register")[:together] != given:
+            return None
+    return operand_layouts(op, layout)
 
 
 def more_instructions(
@@ -49,10 +79,12 @@ def more_instructions(
     begins: Callable[[Operation], bool],
     takes: Callable[[Operation], bool],
     special: int,
+    kept: set[Operation] | None = None,
 ) -> int | None:
     """How many instructions more a thread has where a value is computed again in a layout, of which
     a special function is so many. None where it does not go back to ops of `begins` by ops that
-    `takes` allows."""
+    `takes` allows. `kept` gets the conversions on the way that what is ahead of cannot be computed
+    again: they give the layout instead. Without it there are none."""
     more, waiting, seen, is_begun = 0, [(value, layout)], {value}, False
     while waiting:
         value, layout = waiting.pop()
@@ -63,9 +95,15 @@ def more_instructions(
             is_begun = True
             continue
         if isa(op, ConvertLayoutOp):
-            waiting.append((op.operands[0], layout))
+            nested: set[Operation] | None = None if kept is None else set()
+            ahead = more_instructions(op.operands[0], layout, begins, takes, special, nested)
+            if ahead is None and kept is None:
+                return None
+            more, is_begun = more + (ahead or 0), is_begun or ahead is not None
+            if kept is not None:
+                kept.update({op} if ahead is None else nested or ())
             continue
-        wanted = operand_layouts(op, layout)
+        wanted = _operand_layouts(op, layout)
         kind = cost(op)
         is_other = kind is Cost.OTHER and not isa(op, tt.JoinOp)  # which numbers registers anew
         if wanted is None or is_other or len(op.regions) or not takes(op):
@@ -83,16 +121,15 @@ def more_instructions(
 
 
 def erase_unused(value: Value) -> None:
-    """Erases what gives a value that nobody uses, and what only that used. A value may be used
-    twice: it waits once, and is asked for its users when all of those are gone."""
-    waiting = [value]
+    """Erases what gives a value that nobody uses, and what only that used. An op may be used twice:
+    it waits once, and is asked for its users when all of those are gone."""
+    waiting = [defining_op(value)]
     while waiting:
-        value = waiting.pop()
-        op = defining_op(value)
-        if op is None or list(value.uses):
+        op = waiting.pop()
+        if op is None or any(list(result.uses) for result in op.results):
             continue
-        operands = [v for v in op.operands if is_tensor(v.type)]
+        ahead = [defining_op(operand) for operand in op.operands if is_tensor(operand.type)]
         op.erase()
-        for operand in operands:
-            if operand not in waiting:
-                waiting.append(operand)
+        for producer in ahead:
+            if producer not in waiting:
+                waiting.append(producer)

@@ -68,8 +68,12 @@ class HoistOperandConversions(Pass):
                 for conversion in conversions:
                     (value,) = conversion.operands
                     layout = layout_of(conversion.results[0].type)
-                    if _gains(value, layout, body, copied, chip.special_weight):
-                        replace(conversion, [again.get(value, layout)])
+                    kept: set[Operation] = set()
+                    if _gains(value, layout, body, copied, chip.special_weight, kept):
+                        again.kept = kept
+                        found = again.get(value, layout)
+                        again.kept = set()  # ahead of what erases them
+                        replace(conversion, [found])
                         erase_unused(value)
 
 
@@ -93,13 +97,19 @@ def _converted(copied: set[Operation], op: Operation, type_: Type) -> Value | No
 
 
 def _gains(
-    value: Value, layout: LinearLayout, body: Block, copied: set[Operation], special: int
+    value: Value,
+    layout: LinearLayout,
+    body: Block,
+    copied: set[Operation],
+    special: int,
+    kept: set[Operation],
 ) -> bool:
-    """True if a value is computed from copied blocks alone, and costs less in the layout: in
-    instructions, of which a special function is so many."""
+    """True if a value is computed from copied blocks, and costs less in the layout: in
+    instructions, of which a special function is so many. `kept` gets the conversions on the way
+    that stay, as an exchange of a few scales does."""
     accesses = layout_of(value.type).in_size("register") + layout.in_size("register")
     more = more_instructions(
-        value, layout, copied.__contains__, lambda op: not _is_kept(op, body), special
+        value, layout, copied.__contains__, lambda op: not _is_kept(op, body), special, kept
     )
     return more is not None and more < accesses
 
