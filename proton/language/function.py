@@ -302,10 +302,10 @@ class DeviceFunction:
 
     def name_of(self, signature: Signature) -> str:
         """What a kernel is called where it is compiled for a signature, by users and in the code:
-        what its `repr=` says, or the function's name."""
+        what its `repr=` says behind the last point, or the function's name."""
         if self.represent is None:
             return self.__name__
-        return str(self.represent(signature.specialization))
+        return str(self.represent(signature.specialization)).rpartition(".")[2]
 
     @property
     def src(self) -> str:

@@ -138,7 +138,7 @@ def test_names_of_specializations_are_those_of_the_code() -> None:
     but that do not share machine code."""
 
     def made(words: str) -> Any:
-        @proton.jit(repr=lambda of: f"{words}_{of.signature['x']}_{of.constants['N']}")
+        @proton.jit(repr=lambda of: f"a.module.{words}_{of.signature['x']}_{of.constants['N']}")
         def kernel(x, N: tl.constexpr):
             tl.store(x + tl.arange(0, N), 1.0)
 

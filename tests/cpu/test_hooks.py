@@ -45,7 +45,8 @@ def test_launches_are_between_their_hooks() -> None:
 
     def metadata(grid: Any, facts: Any, args: Any) -> dict[str, Any]:
         computed.append(grid)
-        return {"name": f"{facts.name} of {args['n']}", "bytes": 4 * args["n"]}
+        shape = f"{facts.num_warps} x {facts.num_stages} x {facts.num_ctas}"  # one thread's
+        return {"name": f"{facts.name} of {args['n']}, {shape}", "bytes": 4 * args["n"]}
 
     x = np.zeros(8, np.float32)
     knobs.runtime.launch_enter_hook = lambda facts: heard.append((facts, x.sum()))
@@ -54,7 +55,7 @@ def test_launches_are_between_their_hooks() -> None:
     fill[(1,)](x, 5, BLOCK=8)
     (first, before), (facts, after) = heard
     assert (before, after) == (0, 5)
-    assert facts == {"name": "fill of 5", "bytes": 20, "function": None, "stream": 0}
+    assert facts == {"name": "fill of 5, 1 x 1 x 1", "bytes": 20, "function": None, "stream": 0}
     assert first.get() is facts
     assert computed == [(1,)]
     knobs.runtime.launch_enter_hook = knobs.runtime.launch_exit_hook = None

@@ -28,6 +28,16 @@ class CPUOptions:
     warps: int = 0
     num_ctas: int = 1
 
+    @property
+    def num_warps(self) -> int:
+        """What a kernel hears of them; 1 of one that does not ask: one thread runs a program."""
+        return self.warps or 1
+
+    @property
+    def num_stages(self) -> int:
+        """1: a loop waits for what it loads."""
+        return 1
+
     def __post_init__(self) -> None:
         if self.ir_override is not None:
             object.__setattr__(self, "ir_override", IRText.read(self.ir_override))

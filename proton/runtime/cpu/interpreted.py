@@ -157,6 +157,9 @@ class InterpretedLauncher:
             "name": name,
             "symbol": mangled(name),
             "target": "cpu",
+            "num_warps": chosen[2] or 1,
+            "num_stages": 1,
+            "num_ctas": 1,
             "signature": str(signature),
             "profile": None if profile is None else profile.to_plain(),
         }
