@@ -85,39 +85,70 @@ def more_instructions(
     a special function is so many. None where it does not go back to ops of `begins` by ops that
     `takes` allows. `kept` gets the conversions on the way that what is ahead of cannot be computed
     again: they give the layout instead. Without it there are none."""
-    more, waiting, seen, is_begun = 0, [(value, layout)], {value}, False
-    while waiting:
-        value, layout = waiting.pop()
-        op = defining_op(value)
-        if op is None:
-            return None
-        if begins(op):
-            is_begun = True
-            continue
-        if isa(op, ConvertLayoutOp):
-            nested: set[Operation] | None = None if kept is None else set()
-            ahead = more_instructions(op.operands[0], layout, begins, takes, special, nested)
-            if ahead is None and kept is None:
+    return _Chain(begins, takes, special, kept).more(value, layout)
+
+
+@dataclass
+class _Chain:
+    """What `more_instructions` is asked for."""
+
+    begins: Callable[[Operation], bool]
+    takes: Callable[[Operation], bool]
+    special: int
+    kept: set[Operation] | None
+    known: dict[tuple[Value, LinearLayout], int | None] = field(default_factory=dict)
+
+    def more(self, value: Value, layout: LinearLayout) -> int | None:
+        more, waiting, seen, is_begun = 0, [(value, layout)], {value}, False
+        while waiting:
+            value, layout = waiting.pop()
+            op = defining_op(value)
+            if op is None:
                 return None
-            more, is_begun = more + (ahead or 0), is_begun or ahead is not None
-            if kept is not None:
-                kept.update({op} if ahead is None else nested or ())
-            continue
-        wanted = _operand_layouts(op, layout)
-        kind = cost(op)
-        is_other = kind is Cost.OTHER and not isa(op, tt.JoinOp)  # which numbers registers anew
-        if wanted is None or is_other or len(op.regions) or not takes(op):
-            return None
-        is_shared = len(list(value.uses)) > 1
-        before = 0 if is_shared else layout_of(value.type).in_size("register")
-        weight = (special if kind is Cost.SPECIAL else 1) if has(op, Elementwise) else 0
-        more += weight * (layout.in_size("register") - before)
-        tensors = [operand for operand in op.operands if is_tensor(operand.type)]
-        for operand, its in zip(tensors, wanted, strict=True):
-            if operand not in seen:
-                seen.add(operand)
-                waiting.append((operand, its))
-    return more if is_begun else None
+            if self.begins(op):
+                is_begun = True
+                continue
+            if isa(op, ConvertLayoutOp):
+                ahead = self._ahead(op.operands[0], layout)
+                if ahead is None and (self.kept is None or not self.takes(op)):
+                    return None
+                if ahead is None and self.kept is not None:
+                    self.kept.add(op)
+                    more += _more_registers(value, layout)
+                more, is_begun = more + (ahead or 0), is_begun or ahead is not None
+                continue
+            wanted = _operand_layouts(op, layout)
+            kind = cost(op)
+            is_other = kind is Cost.OTHER and not isa(op, tt.JoinOp)  # which numbers registers anew
+            if wanted is None or is_other or len(op.regions) or not self.takes(op):
+                return None
+            weight = self.special if kind is Cost.SPECIAL else 1
+            more += weight * _more_registers(value, layout) if has(op, Elementwise) else 0
+            tensors = [operand for operand in op.operands if is_tensor(operand.type)]
+            for operand, its in zip(tensors, wanted, strict=True):
+                if operand not in seen:
+                    seen.add(operand)
+                    waiting.append((operand, its))
+        return more if is_begun else None
+
+    def _ahead(self, value: Value, layout: LinearLayout) -> int | None:
+        """The same of what is converted; asked once. What is kept ahead of it counts if it is
+        computed again itself."""
+        if (value, layout) not in self.known:
+            before = set(self.kept or ())
+            self.known[value, layout] = more = self.more(value, layout)
+            if self.kept is not None and more is None:
+                self.kept &= before
+        return self.known[value, layout]
+
+
+def _more_registers(value: Value, layout: LinearLayout) -> int:
+    """How many registers more a thread computes: those in a layout, for those that a value was in,
+    or beside them where others take it."""
+    is_shared = len(list(value.uses)) > 1
+    return layout.in_size("register") - (
+        0 if is_shared else layout_of(value.type).in_size("register")
+    )
 
 
 def erase_unused(value: Value) -> None:
