@@ -137,8 +137,8 @@ def _has_order(info: AxisInfo) -> bool:
 
 
 def _agreed(plans: list[_Plan]) -> list[_Plan]:
-    """Accesses that suits any order have that of the others of their shape, if these have one: what
-    they load, or store, need not move then."""
+    """Accesses of a loop that any order suits have that of others of their shape, if these have
+    one: what they load, or store, need not move in each iteration then."""
     orders: dict[object, set[tuple[int, ...]]] = {}
     for plan in plans:
         if plan.is_known:
@@ -146,7 +146,9 @@ def _agreed(plans: list[_Plan]) -> list[_Plan]:
 
     def agreed(plan: _Plan) -> _Plan:
         found = orders.get(shape_of(plan.op.operands[0]), ())
-        return plan if plan.is_known or len(found) != 1 else plan._replace(order=next(iter(found)))
+        if plan.is_known or len(found) != 1 or not _depth(plan.op):
+            return plan
+        return plan._replace(order=next(iter(found)))
 
     return list(map(agreed, plans))
 

@@ -138,7 +138,8 @@ func.func @untouched(%p: tensor<64x!tt.ptr<f32>, #one64>, %x: !tt.ptr<f32>, %v: 
 }
 
 // Two elements have each address, and these lie side by side: a thread has 16 of the elements, one
-// access. A load of which nothing is known goes along the same dimension, to be computed with.
+// access. A load of a loop of which nothing is known goes along the same dimension, to be computed
+// with.
 
 // CHECK-LABEL: func.func @in_steps(
 // CHECK: "tt.load"({{.*}} -> tensor<32x16xi8, #ttg.linear<{{..}}1, 0], [2, 0], [4, 0], [8, 0]], {{..}}16, 0], [0, 1], [0, 2], [0, 4], [0, 8]], {{.*}}
@@ -158,8 +159,12 @@ func.func @in_steps(%x: !tt.ptr<i8> {tt.divisibility = 16 : i32}, %n: i32 {tt.di
   %base = "tt.splat"(%x) : (!tt.ptr<i8>) -> tensor<32x16x!tt.ptr<i8>, #square>
   %p = "tt.addptr"(%base, %at) : (tensor<32x16x!tt.ptr<i8>, #square>, tensor<32x16xi32, #square>) -> tensor<32x16x!tt.ptr<i8>, #square>
   %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x16x!tt.ptr<i8>, #square>) -> tensor<32x16xi8, #square>
-  %w = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x16x!tt.ptr<i8>, #square>) -> tensor<32x16xi8, #square>
-  %u = arith.addi %v, %w : tensor<32x16xi8, #square>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  scf.for %t = %zero to %n step %one : i32 {
+    %w = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x16x!tt.ptr<i8>, #square>) -> tensor<32x16xi8, #square>
+    %u = arith.addi %v, %w : tensor<32x16xi8, #square>
+  }
   return
 }
 }
