@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
+from tests.compile.ptx.emulation import Emulation
 from tests.compile.ptx.machine import run_on_arrays
 from tests.cpu.test_packed_loads import CASES, K, N, carried, expected, given
 
@@ -35,3 +37,22 @@ def test_what_shares_words_is_loaded_once(
     run_on_arrays(ptx, (1, 1, 1), 64, found.shared, arguments, rng)
     wanted = expected(kernel, x, *numbers, each, mask)
     np.testing.assert_array_equal(out.reshape(N, K), wanted)
+
+
+@proton.jit
+def first_bytes(x_ptr, out_ptr, EACH: tl.constexpr):
+    k = tl.arange(0, 256)
+    x_ptrs = (x_ptr + k // EACH).to(tl.pointer_type(tl.int8))
+    tl.store(out_ptr + k, tl.load(x_ptrs))
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("each", [1, 2, 4])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int64])
+def test_pointers_that_become_those_of_bytes_are_as_far_apart(
+    dtype: Any, each: int, rng: np.random.Generator
+) -> None:
+    x, out = rng.integers(-100, 100, 256, dtype), np.zeros(256, np.int8)
+    with Emulation(1, rng).installed():
+        first_bytes[(1,)](x, out, each, num_warps=1)
+    np.testing.assert_array_equal(out, x[np.arange(256) // each].astype(np.int8))
