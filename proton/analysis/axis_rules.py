@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Protocol
 
-from proton.analysis.signs import is_non_negative
+from proton.analysis.signs import INDEX_BITS, is_non_negative
 from proton.dialect import OpRules, isa, tt, ttg
 from proton.dialect import proton_gpu as pg
 from proton.dialect.diagnostics import element_of, shape_of
@@ -16,7 +16,6 @@ from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, Value, arith, ir
 
 MOST = 1 << 30  # what zero is divisible by, as far as anybody asks
-INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
 Sizes = tuple[int, ...]
 
 

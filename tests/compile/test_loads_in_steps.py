@@ -56,3 +56,21 @@ def test_pointers_that_become_those_of_bytes_are_as_far_apart(
     with Emulation(1, rng).installed():
         first_bytes[(1,)](x, out, each, num_warps=1)
     np.testing.assert_array_equal(out, x[np.arange(256) // each].astype(np.int8))
+
+
+@proton.jit
+def halved(x_ptr, out_ptr, TYPE: tl.constexpr, AHEAD: tl.constexpr):
+    k = tl.arange(0, 128)
+    halves = (k.to(tl.uint8).to(TYPE) + AHEAD) // 2
+    tl.store(out_ptr + k, tl.load(x_ptr + 20000 + halves.to(tl.int32)))
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("ahead", [32704, 0])
+def test_sums_of_narrow_numbers_wrap_around(ahead: int, rng: np.random.Generator) -> None:
+    """From -32768 on halves are rounded up: pairs begin at odd places."""
+    x, out = rng.integers(0, 100, 40000, np.int8), np.zeros(128, np.int8)
+    with Emulation(1, rng).installed():
+        halved[(1,)](x, out, tl.int16, ahead, num_warps=1)
+    numbers = (np.arange(128) + ahead).astype(np.int16)
+    np.testing.assert_array_equal(out, x[20000 + np.trunc(numbers / 2).astype(int)])
