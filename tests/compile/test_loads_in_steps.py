@@ -74,3 +74,24 @@ def test_sums_of_narrow_numbers_wrap_around(ahead: int, rng: np.random.Generator
         halved[(1,)](x, out, tl.int16, ahead, num_warps=1)
     numbers = (np.arange(128) + ahead).astype(np.int16)
     np.testing.assert_array_equal(out, x[20000 + np.trunc(numbers / 2).astype(int)])
+
+
+@proton.jit
+def around_zero(x_ptr, out_ptr, n, TYPE: tl.constexpr):
+    k = tl.arange(0, 256)
+    x_ptrs = x_ptr + 1000 + k.to(TYPE) // 4
+    total = tl.zeros((256,), tl.int32)
+    for _ in range(n):
+        total += tl.load(x_ptrs)
+        x_ptrs += 8
+    tl.store(out_ptr + k, total)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_offsets_of_few_bits_have_signs_in_loops(dtype: Any, rng: np.random.Generator) -> None:
+    x, out = rng.integers(0, 100, 2000, np.int32), np.zeros(256, np.int32)
+    with Emulation(4, rng).installed():
+        around_zero[(1,)](x, out, 3, getattr(tl, np.dtype(dtype).name), num_warps=4)
+    first = 1000 + np.trunc(np.arange(256).astype(dtype) / 4).astype(int)
+    np.testing.assert_array_equal(out, x[first] + x[first + 8] + x[first + 16])
