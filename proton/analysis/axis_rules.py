@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Protocol
 
-from proton.analysis.signs import is_non_negative
+from proton.analysis.signs import INDEX_BITS, is_non_negative
 from proton.dialect import OpRules, isa, tt, ttg
 from proton.dialect import proton_gpu as pg
 from proton.dialect.diagnostics import element_of, shape_of
@@ -16,7 +16,6 @@ from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import Operation, Value, arith, ir
 
 MOST = 1 << 30  # what zero is divisible by, as far as anybody asks
-INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
 Sizes = tuple[int, ...]
 
 
@@ -154,17 +153,28 @@ def _splat(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo((1,) * len(shape), info.divisibility * len(shape), shape, info.constant)
 
 
-@RULES.of(
-    ttg.ConvertLayoutOp,
-    pg.OptimizationBarrierOp,
-    tt.BitcastOp,
-    arith.ExtSIOp,
-    arith.IndexCastOp,
-    tt.IntToPtrOp,
-    tt.PtrToIntOp,
-)
+@RULES.of(ttg.ConvertLayoutOp, pg.OptimizationBarrierOp, arith.ExtSIOp, arith.IndexCastOp)
 def _same(op: Operation, infos: Infos) -> AxisInfo:
     return infos[op.operands[0]]
+
+
+@RULES.of(tt.BitcastOp, tt.IntToPtrOp, tt.PtrToIntOp)
+def _seen_otherwise(op: Operation, infos: Infos) -> AxisInfo:
+    """Pointers that follow each other are elements apart, which numbers, or elements of another
+    size, do not."""
+    info, size = infos[op.operands[0]], _distance(op.operands[0])
+    if size == _distance(op.results[0]):
+        return info
+    multiples = tuple(
+        multiple if run == 1 else gcd(multiple, size)
+        for multiple, run in zip(info.divisibility, info.contiguity, strict=True)
+    )
+    return AxisInfo((1,) * len(multiples), multiples, info.constancy, info.constant)
+
+
+def _distance(value: Value) -> int:
+    """How far apart values are that follow each other."""
+    return element_bytes(value) if tt.is_pointer_like(value.type) else 1
 
 
 @RULES.of(arith.TruncIOp)

@@ -2,17 +2,20 @@
 
 from proton.dialect import isa, names_of, tt, ttg
 from proton.dialect import proton_gpu as pg
+from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, If
 from proton.dialect.walk import defining_op
 
 _NON_NEGATIVE = names_of(arith.ExtUIOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
-# Of numbers that are not negative these give none that is: the arithmetic of indices does not wrap.
+INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
+# Of numbers that are not negative these give none that is, but for sums and products that wrap.
 _KEEPS_SIGN = names_of(
     *(arith.AddIOp, arith.MulIOp, arith.DivSIOp, arith.RemSIOp, arith.MinSIOp, arith.ExtSIOp),
     *(arith.AndIOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp),
     *(ttg.ConvertLayoutOp, pg.OptimizationBarrierOp),
 )
+_GROWS = arith.AddIOp, arith.MulIOp
 
 
 def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
@@ -31,6 +34,8 @@ def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bo
             or _is_counter(value)
             or (assumed is not None and _stays_non_negative(value, assumed))
         )
+    if isa(op, *_GROWS) and _is_narrow(value):
+        return False
     if isa(op, arith.RemSIOp):  # has the dividend's sign
         return ask(op.operands[0])
     if isa(op, arith.DivSIOp):
@@ -54,6 +59,12 @@ def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bo
             return ask(ForLoop(op).iter_args[number])
         return all(ask(values[number]) for values in If(op).yielded)
     return op.name in _NON_NEGATIVE or (op.name in _KEEPS_SIGN and all(map(ask, op.operands)))
+
+
+def _is_narrow(value: Value) -> bool:
+    """True if an integer has fewer bits than indices: sums of them wrap around."""
+    element = element_of(value)
+    return isinstance(element, ir.IntegerType) and element.width < INDEX_BITS
 
 
 def _is_counter(value: Value) -> bool:

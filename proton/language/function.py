@@ -302,10 +302,12 @@ class DeviceFunction:
 
     def name_of(self, signature: Signature) -> str:
         """What a kernel is called where it is compiled for a signature, by users and in the code:
-        what its `repr=` says behind the last point, or the function's name."""
+        what its `repr=` says behind the last point, or the function's name. `?` is in the place of
+        what no text in UTF-8 has, as halves of a surrogate pair."""
         if self.represent is None:
             return self.__name__
-        return str(self.represent(signature.specialization)).rpartition(".")[2]
+        name = str(self.represent(signature.specialization)).rpartition(".")[2]
+        return name.encode(errors="replace").decode()
 
     @property
     def src(self) -> str:

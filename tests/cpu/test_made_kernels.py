@@ -120,6 +120,17 @@ def test_it_returns_no_tensor() -> None:
         kernel[(1,)](np.zeros(1, np.int32), 7)
 
 
+def test_a_name_may_be_any_string() -> None:
+    def stored(out_ptr):
+        tl.store(out_ptr, 3)
+
+    for name, shown in ("", ""), ("a.b c", "b c"), ("half \ud800", "half ?"):
+        kernel = proton.jit(stored, repr=lambda of, name=name: name)
+        out = np.zeros(1, np.int32)
+        assert kernel[(1,)](out).name == shown
+        assert out == 3
+
+
 def around(factor: int) -> Any:
     scale = tl.constexpr(factor)
 

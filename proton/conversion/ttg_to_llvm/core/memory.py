@@ -253,7 +253,9 @@ def _recomputed(ctx: Lowering, base: Value, offset: Value, size: int) -> Value:
         start, ahead = ctx.scalars.constant_apart(ctx.scalars.element(base, index))
         place, more = ctx.scalars.constant_apart(ctx.scalars.element(offset, index))
         if (start, place) not in made:
-            made[start, place] = ctx.primitives.address(start, place, size)
+            is_narrow = v.bits_of(place.type) < 32
+            wide = v.create(llvm.SExtOp, v.integer(32), place) if is_narrow else place
+            made[start, place] = ctx.primitives.address(start, wide, size)
         found.append(made[start, place])
         found[-1] = v.bytes_behind(found[-1], ahead + more * size)
     return v.from_elements(found)
