@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
@@ -10,7 +11,7 @@ from proton.dialect.emit import again, remade
 from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
-from proton.dialect.walk import defining_op, producer_of
+from proton.dialect.walk import defining_op, producer_of, replace
 from proton.layout import LinearLayout, shapes
 
 
@@ -21,7 +22,7 @@ class ComputedAgain:
 
     begins: Callable[[Operation, Type], Value | None]
     kept: set[Operation] = field(default_factory=set)  # conversions that stay, to other layouts
-    made: dict[tuple[Value, LinearLayout], Value] = field(default_factory=dict)
+    made: dict[Value, dict[LinearLayout, Value]] = field(default_factory=dict)
 
     def get(self, value: Value, layout: LinearLayout) -> Value:
         """A value in a layout, computed right behind where it was."""
@@ -32,12 +33,21 @@ class ComputedAgain:
             return value
         if isa(op, ConvertLayoutOp) and op not in self.kept:
             return self.get(op.operands[0], layout)
-        if (value, layout) not in self.made:
+        if layout not in self.made.get(value, {}):
             found = self.begins(op, type_)
             results = self._again(op, layout) if found is None else [found]
             for old, new in zip(op.results, results, strict=True):
-                self.made[old, layout] = new
-        return self.made[value, layout]
+                self.made.setdefault(old, {})[layout] = new
+        return self.made[value][layout]
+
+    def replace(self, conversion: Operation) -> None:
+        """Has users of a conversion take its source computed again, and erases what nobody takes
+        then."""
+        (value,) = conversion.operands
+        found = self.get(value, layout_of(conversion.results[0].type))
+        self.kept = set()  # ahead of what erases them
+        replace(conversion, [found])
+        erase_unused(value, self.made)
 
     def _again(self, op: Operation, layout: LinearLayout) -> list[Value]:
         """The results of an op in a layout."""
@@ -151,15 +161,19 @@ def _more_registers(value: Value, layout: LinearLayout) -> int:
     )
 
 
-def erase_unused(value: Value) -> None:
-    """Erases what gives a value that nobody uses, and what only that used. An op may be used twice:
-    it waits once, and is asked for its users when all of those are gone."""
+def erase_unused(value: Value, made: dict[Value, Any] | None = None) -> None:
+    """Erases what gives a value that nobody uses, and what only that used, from `made`, too: a new
+    value may be where one was. An op may be used twice: it waits once, and is asked for its users
+    when all of those are gone."""
     waiting = [defining_op(value)]
     while waiting:
         op = waiting.pop()
         if op is None or any(list(result.uses) for result in op.results):
             continue
         ahead = [defining_op(operand) for operand in op.operands if is_tensor(operand.type)]
+        if made is not None:
+            for result in op.results:
+                made.pop(result, None)
         op.erase()
         for producer in ahead:
             if producer not in waiting:

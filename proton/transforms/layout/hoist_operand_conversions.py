@@ -26,13 +26,12 @@ from proton.dialect import isa, names_of, tt
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of
-from proton.dialect.walk import defining_op, functions, ops_named, replace
+from proton.dialect.walk import defining_op, functions, ops_named
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
 from proton.schedule.loads import PRODUCTS, candidates, is_innermost, unwritten
 from proton.transforms.layout.computed_again import (
     ComputedAgain,
-    erase_unused,
     more_instructions,
 )
 
@@ -71,10 +70,7 @@ class HoistOperandConversions(Pass):
                     kept: set[Operation] = set()
                     if _gains(value, layout, body, copied, chip.special_weight, kept):
                         again.kept = kept
-                        found = again.get(value, layout)
-                        again.kept = set()  # ahead of what erases them
-                        replace(conversion, [found])
-                        erase_unused(value)
+                        again.replace(conversion)
 
 
 def _is_operand(conversion: Operation) -> bool:

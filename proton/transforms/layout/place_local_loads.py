@@ -20,12 +20,11 @@ from proton.dialect.emit import again
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.traits import Pure, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import ops_named, replace
+from proton.dialect.walk import ops_named
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
 from proton.transforms.layout.computed_again import (
     ComputedAgain,
-    erase_unused,
     more_instructions,
 )
 
@@ -52,8 +51,7 @@ class PlaceLocalLoads(Pass):
             (value,) = conversion.operands
             layout = layout_of(conversion.results[0].type)
             if is_exchanged(value, layout) and self._is_cheaper(value, layout):
-                replace(conversion, [ComputedAgain(_read_in).get(value, layout)])
-                erase_unused(value)
+                ComputedAgain(_read_in).replace(conversion)
         for load in reversed(ops_named(module, _LOAD)):
             _sink_behind_exchanges(load)
         for load in ops_named(module, _LOAD):
