@@ -7,12 +7,13 @@ For each dimension of a value, three powers of two:
 - *constancy*: the block falls into runs of so many equal values.
 
 For example the block [8, 9, 10, 11, 20, 21, 22, 23] has contiguity 4, divisibility 4, and
-constancy 1. Runs start at multiples of their length. The analysis goes forward through a function
-once, through loops until nothing changes, and over the call graph from callers to callees: what a
-function's parameter is, is what all of its call sites agree on. axis_rules.py has the rule of each
-op.
+constancy 1. Runs start at multiples of their length. A quotient has *steps*, too: [4, 4, 5, 5, 6,
+6, 7, 7] has four of width 2, the first a multiple of 4. The analysis goes forward through a
+function once, through loops until nothing changes, and over the call graph from callers to callees:
+what a function's parameter is, is what all of its call sites agree on. axis_rules.py has the rule
+of each op.
 
-Source: the analysis of the same name in Triton, whose definitions are these.
+Source: the analysis of the same name in Triton, whose definitions are these but for steps.
 """
 
 import functools
@@ -191,31 +192,25 @@ def vector_elements(pointer: Value, mask: Value | None, infos: AxisInfos) -> tup
     return tuple(result)
 
 
-def step_elements(op: Operation, infos: AxisInfos) -> tuple[tuple[int, int], ...]:
-    """For each dimension of a load (width, count): one access may take that many elements at most,
-    of which each is wanted `width` times; (1, 1) where addresses have no steps."""
-    if not isa(op, tt.LoadOp):
-        return ((1, 1),) * len(infos[op.operands[0]].constancy)
+def step_elements(op: Operation, axis: int, infos: AxisInfos) -> tuple[int, int]:
+    """(width, count): one access of a load may take so many elements along a dimension at most, of
+    which each is wanted `width` times; (1, 1) where addresses have no steps."""
     pointer, mask = op.operands[0], mask_of(op)
-    equal, size = equal_addresses(op, infos), element_bytes(pointer)
-    found = []
-    for axis, same in enumerate(equal):
-        steps = infos[pointer].steps_of(axis)
-        if steps is None or same % steps.width:
-            found.append((1, 1))
-            continue
-        most = min(steps.count, steps.multiple // size, ACCESS_BYTES // size)
-        if mask is not None:
-            most = min(most, infos[mask].constancy[axis] // steps.width)
-        found.append((steps.width, _floor_power(most)) if most > 1 else (1, 1))
-    return tuple(found)
+    steps = infos[pointer].steps_of(axis) if isa(op, tt.LoadOp) else None
+    if steps is None or equal_addresses(op, infos)[axis] % steps.width:
+        return 1, 1
+    size = element_bytes(pointer)
+    most = min(steps.count, steps.multiple // size, ACCESS_BYTES // size)
+    if mask is not None:
+        most = min(most, infos[mask].constancy[axis] // steps.width)
+    return (steps.width, _floor_power(most)) if most > 1 else (1, 1)
 
 
 def access_steps(op: Operation, infos: AxisInfos) -> tuple[int, int]:
     """(width, count): so many registers of a load in a row have one address, and so many addresses
     one access."""
     axis, run = _register_run(op.operands[0])
-    width, count = step_elements(op, infos)[axis]
+    width, count = step_elements(op, axis, infos)
     return (width, min(count, run // width)) if run >= 2 * width > 2 else (1, 1)
 
 

@@ -283,7 +283,9 @@ def _sum(left: AxisInfo, right: AxisInfo, scale: int, *, subtract: bool) -> Axis
     if left.constant is not None and right.constant is not None:
         constant = left.constant + (-1 if subtract else 1) * right.constant * scale
     constancy = _gcds(left.constancy, right.constancy)
-    steps = _steps_of_sum(left, _scaled(right, scale), subtract=subtract)
+    steps: tuple[Steps | None, ...] = ()
+    if left.steps or right.steps:
+        steps = _steps_of_sum(left, _scaled(right, scale), subtract=subtract)
     return AxisInfo(tuple(contiguity), tuple(multiples), constancy, constant, steps)
 
 
@@ -296,8 +298,6 @@ def _scaled(info: AxisInfo, scale: int) -> AxisInfo:
 
 def _steps_of_sum(left: AxisInfo, right: AxisInfo, *, subtract: bool) -> tuple[Steps | None, ...]:
     """Steps of one side are the sum's where the other side is equal."""
-    if not left.steps and not right.steps:
-        return ()
     found = []
     for axis in range(len(left.constancy)):
         ours, theirs = left.steps_of(axis), None if subtract else right.steps_of(axis)

@@ -63,6 +63,12 @@ def test_launches_are_between_their_hooks() -> None:
     assert len(heard) == 2
 
 
+@pytest.mark.interpreted
+def test_one_thread_runs_a_program() -> None:
+    facts = kernel()[(1,)](np.zeros(8, np.float32), 5, BLOCK=8).metadata
+    assert (facts.num_warps, facts.num_stages, facts.num_ctas) == (1, 1, 1)
+
+
 def test_several_hooks_of_a_launch_are_a_chain() -> None:
     heard: list[str] = []
 

@@ -193,3 +193,10 @@ def test_its_source_may_be_said_to_be_elsewhere() -> None:
     with pytest.raises(proton.CompilationError, match=r"/there/template\.py:1002:") as raised:
         wrong.warmup(tl.int32, tl.int32, 8)
     assert "* missing" in str(raised.value)
+
+
+def test_a_repr_that_is_no_function() -> None:
+    with pytest.raises(TypeError, match=r"kernel: repr takes a function .* got 'text'"):
+
+        @proton.jit(repr="text")  # type: ignore[call-overload]
+        def kernel(x): ...

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult, Metadata
+from proton.backends.cpu.options import CPUOptions
 from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
@@ -153,20 +154,18 @@ class InterpretedLauncher:
                 profile = profile_of(kernel_functions(module)[0])
         self.kernel.watch_globals(links)
         levels, name = _Levels(self.interpreter.rewritten(fn)), fn.name_of(signature)
-        metadata = {
-            "name": name,
-            "symbol": mangled(name),
-            "target": "cpu",
-            "num_warps": chosen[2] or 1,
-            "num_stages": 1,
-            "num_ctas": 1,
-            "signature": str(signature),
-            "profile": None if profile is None else profile.to_plain(),
-        }
+        metadata = Metadata(
+            name=name,
+            symbol=mangled(name),
+            target="cpu",
+            signature=str(signature),
+            profile=None if profile is None else profile.to_plain(),
+        )
+        metadata.options = CPUOptions(warps=chosen[2])
         facts = repr((fn.source_key(), str(signature), chosen, records))
         key = f"interpreted-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
         asm = Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
-        return CompiledKernel(name, key, Metadata(metadata), asm)
+        return CompiledKernel(name, key, metadata, asm)
 
     def _arguments(
         self, keys: list[Any], values: tuple[object, ...], given: list[Any]

@@ -79,6 +79,11 @@ class SpecializedKernel:
     ASTSource: ClassVar = ASTSource
 
     def __init__(self, fn: Callable[..., Any], repr: Callable[..., str] | None) -> None:
+        if repr is not None and not callable(repr):
+            raise TypeError(
+                f"{fn.__name__}: repr takes a function that gets what the kernel is compiled for "
+                f"and returns a name, got {shown(repr)}"
+            )
         self._put: dict[str, dict[object, CompiledKernel]] = {}  # by back end
         self._under_way: dict[Launcher, dict[object, Any]] = {}  # by the keys on disk
         self._fn_name, self.represent = f"{fn.__module__}.{fn.__qualname__}", repr

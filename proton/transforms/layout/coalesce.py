@@ -43,8 +43,10 @@ class Coalesce(Pass):
         %x = ttg.convert_layout %y
 
     Where nothing is known of an address, lanes follow the dimension along which it would go if its
-    index did not wrap around. Where accesses are of single elements, a thread has several of each
-    run of contiguous ones, a constant apart: they share an address.
+    index did not wrap around; in a loop, else, that of the other accesses of its shape. Addresses
+    in steps, as of two numbers in a byte, count as contiguous. What a loop with products loads has
+    4 bytes in a row, which is what threads can copy. Where accesses are of single elements, a
+    thread has several of each run of contiguous ones, a constant apart: they share an address.
 
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
     in another need not move: that of the widest, but none that is wider than a store in the same
@@ -123,7 +125,7 @@ def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chi
         info = guess()[pointer]
         is_known = _has_order(info)
     order = order_of(info)
-    width, count = step_elements(op, infos)[order[0]]
+    width, count = step_elements(op, order[0], infos)
     if count > 1:
         return _Plan(op, order, width * count)
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]

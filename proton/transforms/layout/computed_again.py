@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from proton.analysis.cost import Cost, cost
 from proton.analysis.layout_rules import operand_layouts
@@ -14,6 +14,8 @@ from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layou
 from proton.dialect.walk import defining_op, producer_of, replace
 from proton.layout import LinearLayout, shapes
 
+Made = dict[Value, dict[LinearLayout, Value]]  # of values those in other layouts
+
 
 @dataclass
 class ComputedAgain:
@@ -21,8 +23,8 @@ class ComputedAgain:
     the op is to be computed again."""
 
     begins: Callable[[Operation, Type], Value | None]
-    kept: set[Operation] = field(default_factory=set)  # conversions that stay, to other layouts
-    made: dict[Value, dict[LinearLayout, Value]] = field(default_factory=dict)
+    kept: frozenset[Operation] = frozenset()  # conversions that stay, to other layouts
+    made: Made = field(default_factory=dict)
 
     def get(self, value: Value, layout: LinearLayout) -> Value:
         """A value in a layout, computed right behind where it was."""
@@ -40,12 +42,13 @@ class ComputedAgain:
                 self.made.setdefault(old, {})[layout] = new
         return self.made[value][layout]
 
-    def replace(self, conversion: Operation) -> None:
-        """Has users of a conversion take its source computed again, and erases what nobody takes
-        then."""
+    def replace(self, conversion: Operation, kept: frozenset[Operation] = frozenset()) -> None:
+        """Has users of a conversion take its source computed again, but for conversions that stay,
+        and erases what nobody takes then."""
         (value,) = conversion.operands
+        self.kept = kept
         found = self.get(value, layout_of(conversion.results[0].type))
-        self.kept = set()  # ahead of what erases them
+        self.kept = frozenset()  # ahead of what erases them
         replace(conversion, [found])
         erase_unused(value, self.made)
 
@@ -83,33 +86,35 @@ def _operand_layouts(op: Operation, layout: LinearLayout) -> list[LinearLayout] 
     return operand_layouts(op, layout)
 
 
-def more_instructions(
-    value: Value,
-    layout: LinearLayout,
-    begins: Callable[[Operation], bool],
-    takes: Callable[[Operation], bool],
-    special: int,
-    kept: set[Operation] | None = None,
-) -> int | None:
-    """How many instructions more a thread has where a value is computed again in a layout, of which
-    a special function is so many. None where it does not go back to ops of `begins` by ops that
-    `takes` allows. `kept` gets the conversions on the way that what is ahead of cannot be computed
-    again: they give the layout instead. Without it there are none."""
-    return _Chain(begins, takes, special, kept).more(value, layout)
+class Again(NamedTuple):
+    """What it takes to compute a value again: instructions more of a thread, and the conversions on
+    the way that stay, as what is ahead of them cannot be computed again."""
+
+    more: int
+    kept: frozenset[Operation]
 
 
 @dataclass
-class _Chain:
-    """What `more_instructions` is asked for."""
+class Chains:
+    """Whether values are computed again: back to ops of `begins`, by ops that `takes` allows. A
+    special function is so many instructions. With `keeps` conversions may stay on the way, and give
+    the layout that is asked for."""
 
     begins: Callable[[Operation], bool]
     takes: Callable[[Operation], bool]
     special: int
-    kept: set[Operation] | None
-    known: dict[tuple[Value, LinearLayout], int | None] = field(default_factory=dict)
+    keeps: bool = False
+    known: dict[tuple[Value, LinearLayout], Again | None] = field(default_factory=dict)
 
-    def more(self, value: Value, layout: LinearLayout) -> int | None:
+    def of(self, value: Value, layout: LinearLayout) -> Again | None:
+        """What it takes for a value in a layout; None where it cannot be. Asked once."""
+        if (value, layout) not in self.known:
+            self.known[value, layout] = self._of(value, layout)
+        return self.known[value, layout]
+
+    def _of(self, value: Value, layout: LinearLayout) -> Again | None:
         more, waiting, seen, is_begun = 0, [(value, layout)], {value}, False
+        kept = set[Operation]()
         while waiting:
             value, layout = waiting.pop()
             op = defining_op(value)
@@ -119,13 +124,15 @@ class _Chain:
                 is_begun = True
                 continue
             if isa(op, ConvertLayoutOp):
-                ahead = self._ahead(op.operands[0], layout)
-                if ahead is None and (self.kept is None or not self.takes(op)):
-                    return None
-                if ahead is None and self.kept is not None:
-                    self.kept.add(op)
+                ahead = self.of(op.operands[0], layout)
+                if ahead is not None:
+                    more, is_begun = more + ahead.more, True
+                    kept |= ahead.kept
+                elif self.keeps and self.takes(op):
                     more += _more_registers(value, layout)
-                more, is_begun = more + (ahead or 0), is_begun or ahead is not None
+                    kept.add(op)
+                else:
+                    return None
                 continue
             wanted = _operand_layouts(op, layout)
             kind = cost(op)
@@ -139,17 +146,7 @@ class _Chain:
                 if operand not in seen:
                     seen.add(operand)
                     waiting.append((operand, its))
-        return more if is_begun else None
-
-    def _ahead(self, value: Value, layout: LinearLayout) -> int | None:
-        """The same of what is converted; asked once. What is kept ahead of it counts if it is
-        computed again itself."""
-        if (value, layout) not in self.known:
-            before = set(self.kept or ())
-            self.known[value, layout] = more = self.more(value, layout)
-            if self.kept is not None and more is None:
-                self.kept &= before
-        return self.known[value, layout]
+        return Again(more, frozenset(kept)) if is_begun else None
 
 
 def _more_registers(value: Value, layout: LinearLayout) -> int:
@@ -161,7 +158,7 @@ def _more_registers(value: Value, layout: LinearLayout) -> int:
     )
 
 
-def erase_unused(value: Value, made: dict[Value, Any] | None = None) -> None:
+def erase_unused(value: Value, made: Made | None = None) -> None:
     """Erases what gives a value that nobody uses, and what only that used, from `made`, too: a new
     value may be where one was. An op may be used twice: it waits once, and is asked for its users
     when all of those are gone."""

@@ -31,8 +31,9 @@ from proton.layout import LinearLayout
 from proton.passes import Pass, register
 from proton.schedule.loads import PRODUCTS, candidates, is_innermost, unwritten
 from proton.transforms.layout.computed_again import (
+    Again,
+    Chains,
     ComputedAgain,
-    more_instructions,
 )
 
 
@@ -67,10 +68,9 @@ class HoistOperandConversions(Pass):
                 for conversion in conversions:
                     (value,) = conversion.operands
                     layout = layout_of(conversion.results[0].type)
-                    kept: set[Operation] = set()
-                    if _gains(value, layout, body, copied, chip.special_weight, kept):
-                        again.kept = kept
-                        again.replace(conversion)
+                    found = _gain(value, layout, body, copied, chip.special_weight)
+                    if found is not None:
+                        again.replace(conversion, found.kept)
 
 
 def _is_operand(conversion: Operation) -> bool:
@@ -92,22 +92,17 @@ def _converted(copied: set[Operation], op: Operation, type_: Type) -> Value | No
         return ConvertLayoutOp(op.results[0], type_).result
 
 
-def _gains(
-    value: Value,
-    layout: LinearLayout,
-    body: Block,
-    copied: set[Operation],
-    special: int,
-    kept: set[Operation],
-) -> bool:
-    """True if a value is computed from copied blocks, and costs less in the layout: in
-    instructions, of which a special function is so many. `kept` gets the conversions on the way
-    that stay, as an exchange of a few scales does."""
+def _gain(
+    value: Value, layout: LinearLayout, body: Block, copied: set[Operation], special: int
+) -> Again | None:
+    """What it takes if a value is computed from copied blocks, and costs less in the layout: in
+    instructions, of which a special function is so many. Conversions of a few scales may stay."""
     accesses = layout_of(value.type).in_size("register") + layout.in_size("register")
-    more = more_instructions(
-        value, layout, copied.__contains__, lambda op: not _is_kept(op, body), special, kept
+    chains = Chains(
+        copied.__contains__, lambda op: not _is_kept(op, body), special=special, keeps=True
     )
-    return more is not None and more < accesses
+    found = chains.of(value, layout)
+    return found if found is not None and found.more < accesses else None
 
 
 def _is_kept(op: Operation, body: Block) -> bool:

@@ -24,8 +24,8 @@ from proton.dialect.walk import ops_named
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
 from proton.transforms.layout.computed_again import (
+    Chains,
     ComputedAgain,
-    more_instructions,
 )
 
 _LOAD, _CONVERSION, _WAIT = ttg.LocalLoadOp, ttg.ConvertLayoutOp, ttng.WarpGroupDotWaitOp
@@ -62,8 +62,8 @@ class PlaceLocalLoads(Pass):
         """True if a row comes from shared memory, and what is computed from it takes a thread less
         time in a layout than an exchange."""
         special = self.target.facts.special_weight
-        more = more_instructions(value, layout, _reads_row, _gives_row, special)
-        return more is not None and more <= _EXCHANGE + layout.in_size("register")
+        found = Chains(_reads_row, _gives_row, special).of(value, layout)
+        return found is not None and found.more <= _EXCHANGE + layout.in_size("register")
 
 
 def _sink_behind_exchanges(load: Operation) -> None:
@@ -86,7 +86,7 @@ def _reads_row(op: Operation) -> bool:
 
 
 def _gives_row(op: Operation) -> bool:
-    """True also of what is on its way to a row of several elements for each of the first one's."""
+    """True of a row, and of what makes one of several elements for each of another's."""
     return _is_row(op.results[0]) or isa(op, tt.JoinOp, tt.BroadcastOp, tt.ReshapeOp)
 
 
