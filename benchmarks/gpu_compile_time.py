@@ -68,6 +68,7 @@ def specimen(
         "types": typed,
         "constants": constants,
         "divisible": [n for n, type_ in typed.items() if n != "share" and type_ != "fp32"],
+        "non_negative": [n for n, type_ in typed.items() if type_ == "i32"],
         "num_warps": num_warps,
         "num_stages": num_stages,
     }

@@ -94,6 +94,7 @@ def _specimen(
         "types": {name: type_.mangle() for name, type_ in signature.types.items()},
         "constants": constants,
         "divisible": sorted(signature.divisible - unaligned),
+        "non_negative": sorted(signature.non_negative),
         "num_warps": request.options.num_warps,
         "num_stages": request.options.num_stages,
     }

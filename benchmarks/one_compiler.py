@@ -99,7 +99,12 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     kernel = compile_function(
         NVIDIA,
         proton.jit(function),
-        Signature(types, constants(specimen, str_to_ty), frozenset(specimen["divisible"])),
+        Signature(
+            types,
+            constants(specimen, str_to_ty),
+            divisible=frozenset(specimen["divisible"]),
+            non_negative=frozenset(specimen["non_negative"]),
+        ),
         GPUOptions(GPUTarget("cuda", CAPABILITY), **options),
     )
     ms = (time.perf_counter() - begin) * 1e3

@@ -31,9 +31,8 @@ from proton.base.symbols import END, mangled
 from proton.base.targets import GPUTarget as GPUTarget
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
-from proton.compiling import cache, compile_hooks
+from proton.compiling import argument_facts, cache, compile_hooks
 from proton.compiling.ir_source import IRSource as IRSource
-from proton.dialect.attributes import DIVISIBILITY
 from proton.language import profiling
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -140,7 +139,8 @@ class ASTSource:
 
     `signature` maps its run-time parameters to types by their short names (`{"x_ptr": "*fp32",
     "n": "i32"}`), `constexprs` the others to values; `attrs` says of which `[["tt.divisibility",
-    16]]` holds. Parameters are named, or counted: 2 or (2,) is the third.
+    16]]` holds, or `[["tt.non_negative", 1]]`. Parameters are named, or counted: 2 or (2,) is the
+    third.
     """
 
     def __init__(
@@ -166,8 +166,9 @@ class ASTSource:
                 raise ProtonError(
                     f"{self.name}: signature has no type of {name}, and constexprs have no value"
                 )
-        divisible = {self._parameter(at) for at, of in (attrs or {}).items() if _is_divisible(of)}
-        self.divisible = frozenset(divisible & self.signature.keys())
+        said = {self._parameter(at): of for at, of in (attrs or {}).items()}
+        sets = argument_facts.sets_of(said)
+        self.divisible, self.non_negative = (of & self.signature.keys() for of in sets)
 
     def _parameter(self, at: object) -> str:
         """A parameter's name."""
@@ -181,19 +182,11 @@ class ASTSource:
         return str(place)
 
 
-def _is_divisible(attributes: Any) -> bool:
-    """True if a parameter is a multiple of 16."""
-    values = dict(attributes)
-    if others := values.keys() - {DIVISIBILITY}:
-        raise ProtonError(f"attrs: only {DIVISIBILITY} is known, got {', '.join(sorted(others))}")
-    return int(values.get(DIVISIBILITY, 1)) % 16 == 0
-
-
 def compile_source(
     compiler: Compiler[Any, Any], source: ASTSource, target: Target, options: dict[str, Any]
 ) -> CompiledKernel:
     """The kernel of a source; `options` are those of a launch."""
-    signature = Signature(source.signature, source.constants, source.divisible)
+    signature = Signature(source.signature, source.constants, source.divisible, source.non_negative)
     kernel: CompiledKernel = compile_function(
         compiler, source.fn, signature, compiler.chosen(target, options, source.fn)
     )
@@ -216,6 +209,7 @@ def _key(
             "types": [(name, type_.mangle()) for name, type_ in signature.types.items()],
             "constants": [(name, describe(v)) for name, v in signature.constants.items()],
             "divisible": sorted(signature.divisible),
+            "non_negative": sorted(signature.non_negative),
             "tuples": [(name, describe(f.kind), f.count) for name, f in signature.tuples.items()],
             "compiler": f"{type(compiler).__module__}.{type(compiler).__qualname__}",
             "options": repr(options),

@@ -364,7 +364,7 @@ def quotient(op: Operation, infos: Infos) -> AxisInfo:
         max(1, d // power(divisor)) if divisor and divisor == power(divisor) and c == 1 else 1
         for d, c in zip(left.divisibility, left.contiguity, strict=True)
     )
-    if isa(op, arith.DivSIOp, arith.RemSIOp) and not is_non_negative(op.operands[0]):
+    if isa(op, arith.DivSIOp, arith.RemSIOp) and not is_non_negative(op.operands[0], frozenset()):
         # Division rounds towards zero, so runs may begin elsewhere. Multiples it does not round.
         return replace(_only_constancy(left, right), divisibility=multiples)
     constancy, steps = [], []
@@ -392,7 +392,7 @@ def _steps_in(dividend: AxisInfo, axis: int, run: int, divisor: int | None) -> S
 def _remainder(op: Operation, infos: Infos) -> AxisInfo:
     """Runs survive up to the divisor, if they start at its multiples."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
-    if isa(op, arith.RemSIOp) and not is_non_negative(op.operands[0]):
+    if isa(op, arith.RemSIOp) and not is_non_negative(op.operands[0], frozenset()):
         return _divisible_by(gcd, op, infos)  # with the dividend's sign: runs may begin elsewhere
     contiguity, multiples = [], []
     for axis, (lc, re) in enumerate(zip(left.contiguity, right.constancy, strict=True)):

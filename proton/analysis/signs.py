@@ -2,8 +2,9 @@
 
 from proton.dialect import isa, names_of, tt, ttg
 from proton.dialect import proton_gpu as pg
+from proton.dialect.attributes import NON_NEGATIVE
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Value, arith, ir, scf
+from proton.dialect.mlir import Operation, Value, arith, func, ir, scf
 from proton.dialect.regions import ForLoop, If
 from proton.dialect.walk import defining_op
 
@@ -20,45 +21,78 @@ _GROWS = arith.AddIOp, arith.MulIOp
 
 def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
     """True if an integer is known to be at least 0. A divisor that is not a constant is taken to be
-    positive: it is a number of blocks or columns. `assumed`: what loops carry, of which the same is
-    being asked; None where loops and branches may be under construction, and are not looked at."""
+    positive: it is a number of blocks or columns. `assumed`: block arguments that are; None where
+    loops and branches may be under construction, and what they carry and give is not looked at."""
+    return _Signs(assumed).holds(value)
 
-    def ask(other: Value) -> bool:
-        return is_non_negative(other, assumed)
 
-    op = defining_op(value)
-    if op is None:
-        is_assumed = assumed is not None and value in assumed
-        return (
-            is_assumed
-            or _is_counter(value)
-            or (assumed is not None and _stays_non_negative(value, assumed))
-        )
-    if isa(op, *_GROWS) and _is_narrow(value):
-        return False
-    if isa(op, arith.RemSIOp):  # has the dividend's sign
-        return ask(op.operands[0])
-    if isa(op, arith.DivSIOp):
-        divisor = defining_op(op.operands[1])
-        is_constant = isa(divisor, arith.ConstantOp)
-        return ask(op.operands[0]) and (not is_constant or ask(op.operands[1]))
-    if isa(op, arith.ConstantOp):
-        attribute = op.attributes["value"]
-        if isinstance(attribute, ir.DenseElementsAttr):
-            attribute = attribute.get_splat_value()
-        return isinstance(attribute, ir.IntegerAttr) and attribute.value >= 0
-    if isa(op, tt.MakeRangeOp):
-        return ir.IntegerAttr(op.attributes["start"]).value >= 0
-    if isa(op, arith.MaxSIOp):
-        return any(map(ask, op.operands))
-    if isa(op, arith.SelectOp):
-        return all(map(ask, list(op.operands)[1:]))
-    if isa(op, scf.IfOp, scf.ForOp) and assumed is not None:
-        number = list(op.results).index(value)
-        if isa(op, scf.ForOp):
-            return ask(ForLoop(op).iter_args[number])
-        return all(ask(values[number]) for values in If(op).yielded)
-    return op.name in _NON_NEGATIVE or (op.name in _KEEPS_SIGN and all(map(ask, op.operands)))
+class _Signs:
+    """Asks it of values; of what a loop carries the same is assumed while it is asked."""
+
+    def __init__(self, assumed: frozenset[Value] | None) -> None:
+        self.assumed = assumed
+        self.known: dict[Value, bool] = {}
+
+    def holds(self, value: Value) -> bool:
+        found = self.known.get(value)
+        if found is None:
+            op = defining_op(value)
+            found = self._of_argument(value) if op is None else self._of_result(value, op)
+            self.known[value] = found
+        return found
+
+    def _of_argument(self, value: Value) -> bool:
+        if self.assumed is not None and value in self.assumed:
+            return True
+        owner, number = value.owner.owner.operation, ir.BlockArgument(value).arg_number
+        if isa(owner, func.FuncOp):
+            return _is_said(owner, number)
+        if not isa(owner, scf.ForOp):
+            return False
+        loop = ForLoop(owner)
+        if number == 0:
+            return self.holds(loop.bounds[0])
+        if self.assumed is None:
+            return False
+        # It begins at 0 or above, and does not get below.
+        inner = _Signs(self.assumed | {value})
+        return all(map(inner.holds, (loop.init_args[number - 1], loop.yielded[number - 1])))
+
+    def _of_result(self, value: Value, op: Operation) -> bool:
+        if isa(op, *_GROWS) and _is_narrow(value):
+            return False
+        if isa(op, arith.RemSIOp):  # has the dividend's sign
+            return self.holds(op.operands[0])
+        if isa(op, arith.SubIOp):
+            return _counts_from(*op.operands)
+        if isa(op, arith.DivSIOp):
+            is_constant = isa(defining_op(op.operands[1]), arith.ConstantOp)
+            return all(map(self.holds, list(op.operands)[: 1 + is_constant]))
+        if isa(op, arith.ConstantOp):
+            attribute = op.attributes["value"]
+            if isinstance(attribute, ir.DenseElementsAttr):
+                attribute = attribute.get_splat_value()
+            return isinstance(attribute, ir.IntegerAttr) and attribute.value >= 0
+        if isa(op, tt.MakeRangeOp):
+            return ir.IntegerAttr(op.attributes["start"]).value >= 0
+        if isa(op, arith.MaxSIOp):
+            return any(map(self.holds, op.operands))
+        if isa(op, arith.SelectOp):
+            return all(map(self.holds, list(op.operands)[1:]))
+        if isa(op, scf.IfOp, scf.ForOp) and self.assumed is not None:
+            number = list(op.results).index(value)
+            if isa(op, scf.ForOp):
+                return self.holds(ForLoop(op).iter_args[number])
+            return all(self.holds(values[number]) for values in If(op).yielded)
+        keeps = op.name in _KEEPS_SIGN and all(map(self.holds, op.operands))
+        return keeps or op.name in _NON_NEGATIVE
+
+
+def _is_said(function: Operation, number: int) -> bool:
+    """True if an argument of a kernel says so: launches look at it."""
+    attributes = function.attributes
+    said = ir.ArrayAttr(attributes["arg_attrs"]) if "arg_attrs" in attributes else ()
+    return number < len(said) and NON_NEGATIVE in said[number]
 
 
 def _is_narrow(value: Value) -> bool:
@@ -67,19 +101,12 @@ def _is_narrow(value: Value) -> bool:
     return isinstance(element, ir.IntegerType) and element.width < INDEX_BITS
 
 
-def _is_counter(value: Value) -> bool:
-    """True if a block argument is the variable of a loop that starts at 0 or above."""
-    owner = value.owner.owner.operation
-    is_variable = isa(owner, scf.ForOp) and ir.BlockArgument(value).arg_number == 0
-    return is_variable and is_non_negative(ForLoop(owner).bounds[0])
-
-
-def _stays_non_negative(value: Value, assumed: frozenset[Value]) -> bool:
-    """True if a block argument is what a loop carries, begins at 0 or above, and does not get
-    below."""
-    owner, place = value.owner.owner.operation, ir.BlockArgument(value).arg_number
-    if not isa(owner, scf.ForOp) or place == 0:
+def _counts_from(value: Value, start: Value) -> bool:
+    """True if a value is the variable of a loop that starts there."""
+    if defining_op(value) is not None:
         return False
-    loop, number = ForLoop(owner), place - 1
-    sides = loop.init_args[number], loop.yielded[number]
-    return all(is_non_negative(side, assumed | {value}) for side in sides)
+    owner = value.owner.owner.operation
+    if not isa(owner, scf.ForOp):
+        return False
+    loop = ForLoop(owner)
+    return bool(value == loop.induction_var and start == loop.bounds[0])

@@ -10,6 +10,7 @@ from proton.dialect.attributes import (
     DIVISIBILITY,
     ELEMENT,
     KERNEL,
+    NON_NEGATIVE,
     NUM_WARPS,
     UNSIGNED,
 )
@@ -22,7 +23,7 @@ from proton.frontend.builder import to_ir
 from proton.frontend.interface import DOT_PRECISION
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
-from proton.language.ir_text import IRText
+from proton.language.ir_text import IRArgument, IRText
 from proton.language.signature import Signature
 
 FRONT = "ttir"  # the level that the front end makes
@@ -63,7 +64,7 @@ def first_module(
     kernel = kernel_of(module, text)
     _check_types(kernel, text, signature)
     if isinstance(target, GPUTarget):  # a CPU loads from anywhere
-        _check_divisors(kernel, text, signature, of_file=text is fn.ir)
+        _check_facts(kernel, text, signature, of_file=text is fn.ir)
     if not keep_calls and len(functions(module)) > 1:
         raise CompilationError(
             f"PROTON_CHECK_BOUNDS: {text.file} has functions besides its kernel, in which accesses "
@@ -123,10 +124,10 @@ def warps_of(module: Module, text: IRText) -> int:
     return int(module.operation.attributes[NUM_WARPS].value)
 
 
-def arguments_of(kernel: Operation, text: IRText) -> dict[str, tuple[ty.dtype, int]]:
-    """The arguments of a file's kernel by name: the type of each, and what divides its values. One
-    without a name that Python has is `arg0` by its number."""
-    found: dict[str, tuple[ty.dtype, int]] = {}
+def arguments_of(kernel: Operation, text: IRText) -> dict[str, IRArgument]:
+    """The arguments of a file's kernel by name. One without a name that Python has is `arg0` by its
+    number."""
+    found: dict[str, IRArgument] = {}
     for number, (value, attributes) in enumerate(_with_attributes(kernel)):
         element = attributes[ELEMENT].value if ELEMENT in attributes else None
         type_ = argument_type(value.type, element, unsigned=UNSIGNED in attributes)
@@ -145,7 +146,7 @@ def arguments_of(kernel: Operation, text: IRText) -> dict[str, tuple[ty.dtype, i
             )
         if not name.isidentifier() or name in found:
             name = f"arg{number}"
-        found[name] = type_, divisor
+        found[name] = IRArgument(type_, divisor, NON_NEGATIVE in attributes)
     return found
 
 
@@ -172,9 +173,7 @@ def _check_types(kernel: Operation, text: IRText, signature: Signature) -> None:
         )
 
 
-def _check_divisors(
-    kernel: Operation, text: IRText, signature: Signature, *, of_file: bool
-) -> None:
+def _check_facts(kernel: Operation, text: IRText, signature: Signature, *, of_file: bool) -> None:
     """Raises LaunchError where a kernel counts on addresses and numbers that are not what a launch
     gives. Numbers of a kernel that is the file's own (`of_file`) are looked at in each launch."""
     parts = [(name, part) for name, of in signature.types.items() for part in ty.parts_of(of)]
@@ -182,9 +181,13 @@ def _check_divisors(
     names = [name for name, _ in parts] if len(parts) == len(values) else [*signature.types]
     for name, (_, attributes) in zip(names, values, strict=True):
         type_ = signature.types[name]
-        is_seen = type_.is_ptr() or (type_.is_int() and not of_file)
-        if is_seen and DIVISIBILITY in attributes and name not in signature.divisible:
-            what = "lie at a multiple of 16 bytes" if type_.is_ptr() else "be a multiple of 16"
-            raise LaunchError(
-                f"argument {name} must {what}: {text.file} counts on it ({DIVISIBILITY})"
-            )
+        multiple = "lie at a multiple of 16 bytes" if type_.is_ptr() else "be a multiple of 16"
+        for attribute, given_, what in (
+            (DIVISIBILITY, signature.divisible, multiple),
+            (NON_NEGATIVE, signature.non_negative, "be 0 or above"),
+        ):
+            is_seen = type_.is_ptr() or (type_.is_int() and not of_file)
+            if is_seen and attribute in attributes and name not in given_:
+                raise LaunchError(
+                    f"argument {name} must {what}: {text.file} counts on it ({attribute})"
+                )

@@ -12,7 +12,7 @@ from proton.base.knob_groups import CompileTimes
 from proton.base.knobs import knobs
 from proton.base.targets import CPUTarget, Target
 from proton.compiling import cache
-from proton.dialect.attributes import DIVISIBILITY
+from proton.compiling.argument_facts import attributes_of, letters_of
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.language.types import dtype
@@ -98,7 +98,11 @@ def _source(fn: DeviceFunction, signature: Signature) -> CompiledSource:
         fn.__name__,
         _types(fn, signature),
         {places[name]: value for name, value in signature.constants.items() if name in places},
-        {places[name]: [[DIVISIBILITY, 16]] for name in signature.divisible if name in places},
+        {
+            place: attributes_of(letters)
+            for name, place in places.items()
+            if (letters := letters_of(signature, name))
+        },
     )
 
 
@@ -152,6 +156,7 @@ def serialize_specialization_data(
         "key": key,
         "types": {name: type_.short for name, type_ in signature.types.items()},
         "divisible": sorted(signature.divisible),
+        "non_negative": sorted(signature.non_negative),
         "tuples": {
             name: {"class": _place(form.kind), "count": form.count}
             for name, form in signature.tuples.items()

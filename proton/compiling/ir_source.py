@@ -5,9 +5,9 @@ from pathlib import Path
 
 from proton.base.symbols import written
 from proton.base.targets import GPUTarget, Target
-from proton.language.ir_text import IRText
+from proton.language.ir_text import IRArgument, IRText
 from proton.language.signature import Signature
-from proton.language.types import dtype, pointer_type
+from proton.language.types import pointer_type
 
 
 class IRSource:
@@ -26,7 +26,7 @@ class IRSource:
         self.path, self.ext, self.src = self.text.file, self.text.level, self.text.text
         self.name, self.warps, self.arguments = self._read()
 
-    def _read(self) -> tuple[str, int, dict[str, tuple[dtype, int]]]:
+    def _read(self) -> tuple[str, int, dict[str, IRArgument]]:
         """The kernel's name, for how many warps it is (0 where nothing says it), its arguments."""
         from proton.backends import parsing, sources
         from proton.dialect.context import mlir_context
@@ -41,16 +41,16 @@ class IRSource:
     @cached_property
     def signature(self) -> dict[int, str]:
         """The short names of the arguments' types, by number."""
-        return {number: of.mangle() for number, (of, _) in enumerate(self.arguments.values())}
+        return {number: of.type.mangle() for number, of in enumerate(self.arguments.values())}
 
     def signature_for(self, target: Target) -> Signature:
         """What the kernel is compiled for. On a GPU that is also which addresses are multiples of
         16 bytes, which a CPU does not care for."""
-        types = {name: type_ for name, (type_, _) in self.arguments.items()}
+        types = {name: of.type for name, of in self.arguments.items()}
         divisible = {
             name
-            for name, (type_, divisor) in self.arguments.items()
-            if isinstance(type_, pointer_type) and divisor > 1
+            for name, of in self.arguments.items()
+            if isinstance(of.type, pointer_type) and of.divisor > 1
         }
         return Signature(types, {}, frozenset(divisible if isinstance(target, GPUTarget) else ()))
 

@@ -35,6 +35,7 @@ KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (p
 ARGUMENT_NAME = "tt.name"  # the parameter's
 ELEMENT = "tt.element"  # what a pointer points to, as a signature has it
 UNSIGNED = "tt.unsigned"  # unit: an integer that has no sign
+NON_NEGATIVE = "tt.non_negative"  # unit: a signed integer that is 0 or above
 TENSOR_MAP = "ttng.by_value"  # unit: the 128 bytes of a tensor map, by value
 
 # On an argument of a function, or the op that makes a value: i32 for each dimension

@@ -4,7 +4,7 @@ import contextlib
 
 from proton.base.float8 import BY_NAME
 from proton.dialect import tt, tt_block
-from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, UNSIGNED
+from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, NON_NEGATIVE, UNSIGNED
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Attribute, Type, ir
 from proton.frontend.builder import memory_type, to_ir
@@ -25,6 +25,8 @@ def argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dic
     attributes: dict[str, Attribute] = {ARGUMENT_NAME: string_attr(name)}
     if name in signature.divisible:
         attributes[DIVISIBILITY] = i32_attr(16)
+    if name in signature.non_negative:
+        attributes[NON_NEGATIVE] = ir.UnitAttr.get()
     if type_.is_int_unsigned() and not type_.is_bool():
         attributes[UNSIGNED] = ir.UnitAttr.get()
     if isinstance(type_, ty.pointer_type):

@@ -5,10 +5,11 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from proton.base.errors import ProtonError
 from proton.base.words import shown
+from proton.language.types import dtype
 
 _TRITON = re.compile(r'^[ \t]*(?:module\b[^\n]*\{[ \t]*)?(?:tt\.func\b|"tt\.func"\()', re.MULTILINE)
 _LEVELS = {"glir": "ttir"}  # what Triton calls what the front end of Gluon makes
@@ -50,3 +51,12 @@ class IRText:
 
     def __repr__(self) -> str:
         return f"<IR of {self.file}, {self.hash}>"
+
+
+class IRArgument(NamedTuple):
+    """An argument of a file's kernel: its type, what divides its values, and whether these are 0 or
+    above."""
+
+    type: dtype
+    divisor: int
+    non_negative: bool

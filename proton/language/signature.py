@@ -41,13 +41,15 @@ class Signature:
     """What a kernel is compiled for.
 
     `types` maps the runtime parameters, in order, to their types; `constants` the others to
-    their values; `divisible` names the runtime parameters known to be multiples of 16. Of a tuple
-    each element is a parameter of its own; `tuples` maps the tuple's name to its form.
+    their values; `divisible` names the runtime parameters known to be multiples of 16, and
+    `non_negative` the signed integers known to be 0 or above. Of a tuple each element is a
+    parameter of its own; `tuples` maps the tuple's name to its form.
     """
 
     types: dict[str, ty.dtype]
     constants: dict[str, Any] = field(default_factory=dict)
     divisible: frozenset[str] = frozenset()
+    non_negative: frozenset[str] = frozenset()
     tuples: dict[str, TupleForm] = field(default_factory=dict)
 
     @property
@@ -70,9 +72,10 @@ class Signature:
         return form.made_of([self._assembled(part, values) for part in form.names(name)])
 
     def __str__(self) -> str:
-        """`x: *fp32 % 16, n: i32, BLOCK=1024`; long values are cut."""
+        """`x: *fp32 % 16, n: i32 >= 0, BLOCK=1024`; long values are cut."""
         types = (
             f"{name}: {type_.mangle()}{' % 16' * (name in self.divisible)}"
+            f"{' >= 0' * (name in self.non_negative)}"
             for name, type_ in self.types.items()
         )
         constants = (f"{name}={_cut(repr(value))}" for name, value in self.constants.items())

@@ -154,6 +154,12 @@ def test_signs_and_divisors_are_kept(tmp_path: Path) -> None:
     shifted.warmup(tl.int64, 1 << 63, 16, target=HOPPER, ir_override=path)
     with pytest.raises(proton.LaunchError, match="argument count must be a multiple of 16"):
         shifted.warmup(tl.int64, 1 << 63, 17, target=HOPPER, ir_override=path)
+    with pytest.raises(proton.LaunchError, match="argument count must be 0 or above"):
+        shifted.warmup(tl.int64, 1 << 63, -16, target=HOPPER, ir_override=path)
+    (*_, parameter) = proton.compile(path, target=HOPPER).fn.params
+    assert read_other(parameter, 32)[0].type == "i32"
+    with pytest.raises(proton.LaunchError, match="count = -32 must be 0 or above"):
+        read_other(parameter, -32)
 
 
 @pytest.mark.parametrize("address", [0, 8, 16, 24, 1 << 40, (1 << 40) + 4])

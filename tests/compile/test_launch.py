@@ -166,7 +166,7 @@ def test_numbers_without_annotations(driver: FakeDriver) -> None:
         assert driver.launches[-1][1] == [0x10000, small, large, real]
     keep[1,](x, 3, 1 << 40, -1e300)  # too large for fp32
     assert driver.launches[-1][1] == [0x10000, 3, 1 << 40, -float("inf")]
-    assert len(driver.loaded) == 1
+    assert len(driver.loaded) == 2  # of numbers from 0 on, and of negative ones
     keep[1,](x, 3, np.int64(1 << 40), np.float32(0.5))
     assert driver.launches[-1][1] == [0x10000, 3, 1 << 40, 0.5]
 
@@ -195,12 +195,15 @@ def test_keywords_defaults_and_any_order(driver: FakeDriver) -> None:
 # Variants
 
 
-def test_integers_are_specialized_on_one_and_on_multiples_of_16(driver: FakeDriver) -> None:
+def test_integers_are_specialized_on_one_on_multiples_of_16_and_on_signs(
+    driver: FakeDriver,
+) -> None:
     scale, x = kernel(), driver.array("float32")
-    for n, loaded in ((16, 1), (32, 1), (0, 1), (1, 2), (5, 3), (7, 3), (1, 3), (-16, 3)):
+    numbers = (16, 1), (32, 1), (0, 1), (1, 2), (5, 3), (7, 3), (1, 3), (-16, 4), (0, 4), (-5, 5)
+    for n, loaded in numbers:
         scale[1,](x, n)
         assert len(driver.loaded) == loaded, n
-    assert len({launch.function for launch, _ in driver.launches}) == 3
+    assert len({launch.function for launch, _ in driver.launches}) == 5
 
 
 def test_integers_of_a_fixed_type_are_specialized_on_multiples_of_16(driver: FakeDriver) -> None:

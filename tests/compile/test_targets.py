@@ -360,4 +360,4 @@ def test_a_dtype_stands_for_an_aligned_array_and_numbers_for_themselves() -> Non
     )
     ttir = found.asm["ttir"]
     assert ttir.count("!tt.ptr<f16> {tt.divisibility = 16 : i32") == 2
-    assert re.search(r"%arg3: i32 \{tt\.name = \"n\"\}", ttir)
+    assert re.search(r"%arg3: i32 \{tt\.name = \"n\", tt\.non_negative\}", ttir)

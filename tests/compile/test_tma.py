@@ -160,7 +160,7 @@ def test_reductions(dtype: Any, kind: str, element: str | None) -> None:
     """The map says what TMA compares; the copy waits for the threads that wrote the block, and the
     program ends when it has been read. Where the index may be negative the threads may do it."""
     x, y = (TensorDescriptor(dtype, [640, 64], [64, 1], [32, 64]) for _ in range(2))
-    kernel = combine.warmup(x, y, 3, KIND=kind, target=TARGET)
+    kernel = combine.warmup(x, y, -3, KIND=kind, target=TARGET)
     ptx, maps = kernel.asm["ptx"], [plan["element"] for plan in kernel.metadata["tensor_maps"]]
     name = f"cp.reduce.async.bulk.tensor.2d.global.shared::cta.{kind}.bulk_group"
     if element is None:
@@ -171,7 +171,11 @@ def test_reductions(dtype: Any, kind: str, element: str | None) -> None:
     assert "fence.proxy.async" in before.rpartition("bar.sync")[0]
     assert behind.index("commit_group") < behind.index("cp.async.bulk.wait_group.read 0")
     assert "UTMAREDG" in instructions(kernel.asm["cubin"])  # the assembler's word for `name`
-    assert re.search(rf"atom\.relaxed\.gpu\.global\.({kind}|cas)", ptx)
+    by_threads = rf"atom\.relaxed\.gpu\.global\.({kind}|cas)"
+    assert re.search(by_threads, ptx)
+    known = combine.warmup(x, y, 3, KIND=kind, target=TARGET).asm["ptx"]
+    assert name in known
+    assert not re.search(by_threads, known)
 
 
 def test_instructions_have_the_numbers_that_the_disassembler_says() -> None:

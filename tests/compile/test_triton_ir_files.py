@@ -121,7 +121,7 @@ def test_descriptors_go_by_tma(tmp_path: Path) -> None:
     assert tensor_map["swizzle"] == 128
     source = IRSource(tmp_path / "twice.ttgir")
     assert [*source.signature.values()] == ["*fp32", "i32", "i32", "i64", "i32"]
-    assert [divisor for _, divisor in source.arguments.values()] == [16, 1, 1, 4, 1]
+    assert [of.divisor for of in source.arguments.values()] == [16, 1, 1, 4, 1]
     ptx = kernel.asm["ptx"]
     order = ("mbarrier.init", "bar.sync", "expect_tx", "tensor.2d.shared", "try_wait", "st.shared")
     places = [ptx.index(word) for word in (*order, "tensor.2d.global", "bulk.wait_group")]

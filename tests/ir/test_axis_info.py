@@ -233,11 +233,19 @@ def written(rng: np.random.Generator) -> tuple[str, list[int]]:
     writer.scalars = ["%n", "%m"]
     multiples = [int(rng.choice([1, 2, 8, 16])) for _ in range(3)]
     body = writer.straight()
-    n, m, p = (f"{{tt.divisibility = {multiple} : i32}}" for multiple in multiples)
+    signs = [*rng.integers(2, size=2), 0]  # 1: it may be negative, and says nothing of it
+    said = ["" if sign or number == 2 else ", tt.non_negative" for number, sign in enumerate(signs)]
+    n, m, p = (
+        f"{{tt.divisibility = {multiple} : i32{more}}}"
+        for multiple, more in zip(multiples, said, strict=True)
+    )
     text = (
         f"func.func @kernel(%n: i32 {n}, %m: i32 {m}, %p: !tt.ptr<f32> {p}) {{\n{body}\nreturn\n}}"
     )
-    values = [int(rng.integers(0, 20)) * multiple for multiple in multiples]
+    values = [
+        int(rng.integers(-20 * sign, 20)) * multiple
+        for multiple, sign in zip(multiples, signs, strict=True)
+    ]
     return text, values
 
 
@@ -391,6 +399,46 @@ func.func @kernel(%n: i32 {tt.divisibility = 16 : i32}, %m: i32 {tt.divisibility
   return
 }
 """
+
+
+DIVIDED = """
+func.func @kernel(%n: i32 {{tt.divisibility = 8 : i32{said}}}, %m: i32) {{
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %eight = arith.constant 8 : i32
+  %range = {range}
+  %by = arith.constant dense<{divisor}> : tensor<16xi32>
+  %r = scf.for %i = %zero to %m step %one iter_args(%x = %n) -> (i32) : i32 {{
+    %k = arith.subi %i, %zero : i32
+    %far = arith.muli %k, %eight : i32
+    %start = arith.addi %x, %far : i32
+    %all = "tt.splat"(%start) : (i32) -> tensor<16xi32>
+    %index = arith.addi %range, %all : tensor<16xi32>
+    %d = arith.{name} %index, %by {{last}} : tensor<16xi32>
+    %y = arith.addi %x, %eight : i32
+    scf.yield %y : i32
+  }}
+  return
+}}"""
+
+
+@pytest.mark.parametrize("divisor", [2, 8, 32])
+@pytest.mark.parametrize("name", ["remsi", "divsi"])
+def test_an_argument_that_says_its_sign_has_regular_quotients(name: str, divisor: int) -> None:
+    """Others may be negative, and division rounds to zero: -8 % 8, -7 % 8 is 0, -7."""
+
+    def text(said: str) -> str:
+        return DIVIDED.format(said=said, divisor=divisor, name=name, range=RANGE)
+
+    for n in range(-64, 64, 8):
+        check_program(text(""), [n, 3])
+        if n >= 0:
+            check_program(text(", tt.non_negative"), [n, 3])
+    unknown, known = info_of_last(text("")), info_of_last(text(", tt.non_negative"))
+    runs = min(divisor, 8)
+    assert (unknown.contiguity, unknown.constancy) == ((1,), (1,))
+    sharp = known.constancy if name == "divsi" else known.contiguity
+    assert sharp == (runs,)
 
 
 def test_a_parameter_is_what_all_call_sites_agree_on() -> None:

@@ -64,7 +64,7 @@ class TritonASTSource(proton.compiler.ASTSource):
         context: object,
     ) -> AccessModule:
         """What torch reads of the kernel's IR; the other arguments are what Triton needs for it."""
-        signature = Signature(self.signature, self.constants, self.divisible)
+        signature = Signature(self.signature, self.constants, self.divisible, self.non_negative)
         return access_module(self.fn, signature, target)
 
 

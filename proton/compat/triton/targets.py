@@ -7,11 +7,9 @@ from typing import Any
 from proton.backends.compiler import BaseBackend as BaseBackend
 from proton.base import targets
 from proton.base.errors import ProtonError
+from proton.compiling.argument_facts import attributes_of, letters_of_value
 from proton.compiling.cache import compiler_version, make_key
-from proton.dialect.attributes import DIVISIBILITY
 from proton.runtime.backend import backend_named, backends
-
-_DIVISIBLE = "D"
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,13 @@ class TargetBackend:
 
     @staticmethod
     def get_arg_specialization(value: object, type_: str, **_: object) -> str:
-        """ "D" of an address or an integer that 16 divides."""
-        number = value if isinstance(value, int) else getattr(value, "data_ptr", lambda: 1)()
-        return _DIVISIBLE if number % 16 == 0 else ""
+        """ "D" of an address or an integer that 16 divides, "N" of an integer from 0 on."""
+        return letters_of_value(value, type_)
 
     @staticmethod
     def parse_attr(text: str) -> list[list[object]]:
         """What such a text says of an argument: `attrs` of ASTSource."""
-        return [[DIVISIBILITY, 16]] if _DIVISIBLE in text else []
+        return attributes_of(text)
 
     def get_codegen_implementation(self, options: object) -> dict[str, object]:
         """Nothing: the front end knows the targets."""

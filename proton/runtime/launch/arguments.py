@@ -141,11 +141,12 @@ def flat(elements: Iterable[object]) -> list[Any]:
 class Argument(NamedTuple):
     """What code is compiled for in the place of one argument: a type, by its short name, or a
     constant, or those of a tuple's elements. `divisible` says that the value is a multiple of
-    16."""
+    16, `non_negative` that it is a signed integer from 0 on."""
 
     type: str | None
     constant: Constant | None = None
     divisible: bool = False
+    non_negative: bool = False
     group: TupleKey | None = None
 
     @staticmethod
@@ -161,7 +162,8 @@ class Argument(NamedTuple):
 
 def signature_of(names: list[str], arguments: Iterable[Argument]) -> Signature:
     """What a kernel is compiled for, from what each of its arguments is."""
-    types, constants, tuples, divisible = {}, {}, {}, set()
+    types, constants, tuples = {}, {}, {}
+    divisible, non_negative = set(), set()
     waiting = list(zip(names, arguments, strict=True))
     while waiting:
         name, argument = waiting.pop(0)
@@ -176,7 +178,9 @@ def signature_of(names: list[str], arguments: Iterable[Argument]) -> Signature:
             types[name] = ty.str_to_ty(argument.type)
             if argument.divisible:
                 divisible.add(name)
-    return Signature(types, constants, frozenset(divisible), tuples)
+            if argument.non_negative:
+                non_negative.add(name)
+    return Signature(types, constants, frozenset(divisible), frozenset(non_negative), tuples)
 
 
 class ArrayArgument:

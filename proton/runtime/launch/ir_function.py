@@ -7,6 +7,7 @@ from proton.base.errors import LaunchError, UnsupportedLanguageConstruct
 from proton.base.words import shown
 from proton.compiling.ir_source import IRSource
 from proton.language import types as ty
+from proton.language.ir_text import IRArgument
 from proton.language.surroundings import Link
 from proton.runtime.backend import Backend, backend_named
 from proton.runtime.launch.arguments import Parameter
@@ -14,31 +15,33 @@ from proton.runtime.launch.jit import JITFunction
 
 
 class IRParameter(Parameter):
-    """An argument of such a kernel: its type is fixed, `divisor` divides its values.
+    """An argument of such a kernel: its type is fixed, and its values are as the IR counts on.
 
     Elements of an array need the size, and to be floats where the IR has floats: it may not say
     their signs. A number in the place of a pointer is an address.
     """
 
-    def __init__(self, name: str, type_: ty.dtype, divisor: int, number: int) -> None:
-        is_aligned = divisor > 1 and type_.is_ptr()
+    def __init__(self, name: str, of: IRArgument, number: int) -> None:
+        is_aligned = of.divisor > 1 and of.type.is_ptr()
         super().__init__(
             name,
             constexpr=False,
-            type=type_,
+            type=of.type,
             const_pointer=False,
             specialize=False,
             align=is_aligned,
             num=number,
         )
-        self.divisor = divisor
+        self.divisor, self.non_negative = of.divisor, of.non_negative
 
     def scalar(self, value: Any) -> tuple[Any, Any] | None:
         found = None if value is None else super().scalar(value)
-        if found is not None and isinstance(found[1], int) and found[1] % self.divisor:
+        number = None if found is None else found[1]
+        is_multiple = not isinstance(number, int) or number % self.divisor == 0
+        if not is_multiple or (isinstance(number, int) and self.non_negative and number < 0):
+            wanted = "0 or above" if is_multiple else f"a multiple of {self.divisor}"
             raise LaunchError(
-                f"argument {self.name} = {shown(value)} must be a multiple of {self.divisor}: the "
-                "IR counts on it"
+                f"argument {self.name} = {shown(value)} must be {wanted}: the IR counts on it"
             )
         return found
 
@@ -75,8 +78,8 @@ class IRFunction(JITFunction):
 
     def parameters(self) -> list[Parameter]:
         return [
-            IRParameter(name, type_, divisor, number)
-            for number, (name, (type_, divisor)) in enumerate(self._arguments.items())
+            IRParameter(name, of, number)
+            for number, (name, of) in enumerate(self._arguments.items())
         ]
 
     @property

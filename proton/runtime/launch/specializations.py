@@ -16,7 +16,7 @@ from proton.base.errors import LaunchError
 from proton.base.targets import Target
 from proton.base.words import shown
 from proton.compiler import ASTSource, compile_source
-from proton.dialect.attributes import DIVISIBILITY
+from proton.compiling.argument_facts import attributes_of, letters_of
 from proton.language import types as ty
 from proton.language.constants import constexpr
 from proton.language.function import DeviceFunction
@@ -26,9 +26,11 @@ from proton.runtime.launch.arguments import Constant, Parameter, addressed_eleme
 from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 
 Source = ASTSource  # which a kernel has by that name, too
-_DIVISIBLE = "D"  # of 16, in what a binder says of an argument
-# Of each type numbers that are of it, and are not 1: a multiple of 16, and another one.
+# Of each type numbers that are of it, and are not 1: a multiple of 16, and another one; and those
+# of signed types that may be negative.
 _NUMBERS = {"i32": (16, 17), "i64": (1 << 40, (1 << 40) + 1), "u64": (1 << 63, (1 << 63) + 1)}
+_NEGATIVE = {"i32": (-16, -17), "i64": (-1 << 40, (-1 << 40) + 1), "u64": _NUMBERS["u64"]}
+_SETS = "divisible", "non_negative"  # of a signature, in its JSON
 
 
 def mangle_type(arg: Any, specialize: bool = False) -> Any:
@@ -142,12 +144,15 @@ class SpecializedKernel:
             raise KeyError(f"{kernel.__name__} has no parameter or option {unknown.pop()!r}")
         kinds = [of[0] for of in specialization]
         constants = [place for place, kind in enumerate(kinds) if kind == "constexpr"]
-        divisible = [place for place, of in enumerate(specialization) if of[1] == _DIVISIBLE]
         return (
             SimpleNamespace(**kernel._options.of(tuple(bound_args.values()), kwargs)),
             dict(zip(names, kinds, strict=True)),
             {(place,): bound_args[names[place]] for place in constants},
-            {(place,): [[DIVISIBILITY, 16]] for place in divisible if place not in constants},
+            {
+                (place,): attributes_of(str(letters))
+                for place, (_, letters) in enumerate(specialization)
+                if letters and place not in constants
+            },
         )
 
     def compile(
@@ -230,13 +235,14 @@ Binding = tuple[dict[str, object], list[tuple[object, ...]], object]
 
 def binder(kernel: Any) -> Callable[..., Binding]:
     """A function of a launch's arguments that gives them by name, what each is specialized for,
-    and the options: ("*fp32", "D") is a pointer that 16 divides, ("constexpr", 8) a constant."""
+    and the options: ("*fp32", "D") is a pointer that 16 divides, ("i32", "N") an integer from 0 on,
+    ("constexpr", 8) a constant."""
 
     def bind(*args: object, **kwargs: object) -> Binding:
         request = kernel.request(*args, **kwargs)
         signature = request.signature
         specialization: list[tuple[object, ...]] = [
-            (signature.types[name].short, _DIVISIBLE if name in signature.divisible else "")
+            (signature.types[name].short, letters_of(signature, name))
             if name in signature.types
             else ("constexpr", signature.constants[name])
             for name in kernel.arg_names
@@ -294,7 +300,7 @@ def _argument(name: str, data: dict[str, Any]) -> Any:
         said = data["tuples"][name]
         form = TupleForm(_found(said["class"]), said["count"])
         return form.made_of([_argument(part, data) for part in form.names(name)])
-    return _stand_in(name, data["types"][name], name in data["divisible"])
+    return _stand_in(name, data["types"][name], *(name in data[of] for of in _SETS))
 
 
 def _constant(value: object) -> object:
@@ -331,13 +337,13 @@ def _found(place: list[str]) -> Any:
     return found
 
 
-def _stand_in(name: str, text: str, divisible: bool) -> object:
+def _stand_in(name: str, text: str, divisible: bool, non_negative: bool) -> object:
     """An argument that a kernel for this type is compiled for."""
     type_ = ty.str_to_ty(text)
     if isinstance(type_, ty.pointer_type):
         return type_.element_ty
     if text in _NUMBERS:
-        return _NUMBERS[text][0 if divisible else 1]
+        return (_NUMBERS if non_negative else _NEGATIVE)[text][0 if divisible else 1]
     if text in ("i1", "u1"):
         return True
     if type_.is_floating():

@@ -250,8 +250,8 @@ class _Other(ArgumentKind):
 
 
 class _Int(_Other):
-    """An integer of 32 bits, of a parameter that is specialized on 1 and on multiples of 16; not
-    one of a fixed type, which may be too narrow for it."""
+    """An integer of 32 bits, of a parameter that is specialized on 1, on multiples of 16 and on
+    its sign; not one of a fixed type, which may be too narrow for it."""
 
     def accepts(self, parameter: Parameter, value: object) -> bool:
         is_fixed = parameter.type is not None or not parameter.specialize
@@ -259,7 +259,8 @@ class _Int(_Other):
 
     def reading(self, name: str, number: int | str) -> Reading:
         test = f"{name}.__class__ is not int or not -0x80000000 <= {name} <= 0x7FFFFFFF"
-        part = f"1 if {name} == 1 else (3 if {name} & 15 else 16) * (1 if {name} > 0 else -1)"
+        sign = f"(1 if {name} > 0 else -1 if {name} else 0)"
+        part = f"1 if {name} == 1 else (3 if {name} & 15 else 16) * {sign}"
         return Reading(name, key=(part,), statements=(f"if {test}: raise TypeError",))
 
 
@@ -289,7 +290,7 @@ def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
     is_address = key.startswith("*")
     is_int = parameter.specialize and key != "i1" and isinstance(number, int)
     is_multiple = (is_int or is_address) and parameter.align and number % 16 == 0
-    return Argument(key, None, is_multiple)
+    return Argument(key, None, is_multiple, is_int and key.startswith("i") and number >= 0)
 
 
 def _may_be_stride(number: Any) -> bool:
