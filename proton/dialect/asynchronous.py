@@ -5,10 +5,10 @@ one for each kind of hardware that works by itself, and a queue ends its work in
 that was issued:
 
     ttg.async_copy_global_to_local     Issues(COPIES, closes=False)
-    ttg.async_commit_group             Issues(COPIES)
+    ttg.async_commit_group %token, ..., %iteration?    Issues(COPIES, iteration=...)
     ttg.async_wait {pendings}          Retires(COPIES)
     ttng.async_tma_copy_global_to_local    Issues(COPIES, closes=False)
-    ttng.barrier_expect %barrier, %pred, %iteration    Issues(COPIES, condition=1, iteration=2)
+    ttng.barrier_expect %barrier, %pred, %iteration?    Issues(COPIES, condition=..., iteration=...)
     ttng.arrive_behind_copies %barrier    Issues(COPIES)
     ttng.wait_barrier                  Retires(COPIES)
     ttng.async_tma_copy_local_to_global    Issues(STORES)
@@ -59,13 +59,13 @@ DOTS = AsyncQueue("dots", "dots", "dot")
 @dataclass(frozen=True)
 class Issues:
     """Begins work of a queue, which goes on by itself. A piece of work ends with an op that
-    `closes`; nothing has begun where the operand `condition` of that is false. Where the op has an
-    operand `iteration`, the work is of the iteration of that number."""
+    `closes`; nothing has begun where its operand of the name `condition` is false. Where it has one
+    of the name `iteration`, the work is of the iteration of that number."""
 
     queue: AsyncQueue
     closes: bool = True
-    condition: int | None = None
-    iteration: int | None = None
+    condition: str = ""
+    iteration: str = ""
     _known: ClassVar[dict[str, "Issues"]] = {}
 
     def attach(self, name: str) -> None:
@@ -76,6 +76,14 @@ class Issues:
     def of(cls, op: Operation) -> "Issues | None":
         """What an op begins; None for most."""
         return cls._known.get(op.name)
+
+    def condition_of(self, op: Operation) -> Value | None:
+        """That of an op that begins this; None for one that always does."""
+        return getattr(op.opview, self.condition) if self.condition else None
+
+    def iteration_of(self, op: Operation) -> Value | None:
+        """The number of the iteration that the work of an op is of, where the op has it."""
+        return getattr(op.opview, self.iteration) if self.iteration else None
 
 
 @dataclass(frozen=True)

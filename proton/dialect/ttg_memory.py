@@ -300,13 +300,17 @@ class AsyncCopyOp(
 
 
 class AsyncCommitGroupOp(
-    TTG.Operation, name="async_commit_group", traits=[t.Writes, t.PassesTokens, Issues(COPIES)]
+    TTG.Operation,
+    name="async_commit_group",
+    traits=[t.Writes, t.PassesTokens, Issues(COPIES, iteration="iteration")],
 ):
-    """`ttg.async_commit_group %token0, ...`: the copies begun since the last one, whose tokens
-    these are, become a group, which ends as one."""
+    """`ttg.async_commit_group %token0, ..., %iteration?`: the copies begun since the last one,
+    whose tokens these are, become a group, which ends as one. Records say that the copies are of
+    the loop's iteration of this number."""
 
     tokens: Sequence[Operand[AsyncTokenType]]
     group: Result[AsyncTokenType]
+    iteration: Operand[ir.IntegerType[64]] | None = None
 
 
 class AsyncWaitOp(

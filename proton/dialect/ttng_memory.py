@@ -336,7 +336,11 @@ class InvalBarrierOp(
 class BarrierExpectOp(
     TTNG.Operation,
     name="barrier_expect",
-    traits=[t.Writes, Issues(COPIES, condition=1, iteration=2), t.SharedEffects(reads=(0,))],
+    traits=[
+        t.Writes,
+        Issues(COPIES, condition="pred", iteration="iteration"),
+        t.SharedEffects(reads=(0,)),
+    ],
 ):
     """`ttng.barrier_expect %barrier, %pred, %iteration? {bytes}`: one thread arrives, if `pred`
     holds; the phase ends when so many bytes have arrived, too. Records say that the copies are of

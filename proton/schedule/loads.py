@@ -355,11 +355,11 @@ class Tiles:
 
 def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
     """The loop around that asks to be flattened, where each tile has as many iterations, what the
-    loads of another tile need can be computed, and they are TMA's."""
+    loads of another tile need can be computed."""
     outer, inner = loop.parent, slice_of(loop, loads)
     if not isa(outer, scf.ForOp) or FLATTEN not in outer.attributes:
         return None
-    if inner is None or inner.carried or not all(load.is_tma for load in loads):
+    if inner is None or inner.carried:
         return None
     if not all(is_invariant(bound, outer.operation) for bound in ForLoop(loop).bounds):
         return None

@@ -98,12 +98,12 @@ class PipelinedLoop:
             self._begin_order()
         old, last = len(self.loop.results), end_of(ForLoop(self.loop).body)
         carried = [consumer == last for consumer in self.plan.consumers]
-        self.carry(initial)
+        around = self.carry(initial)
         last = end_of(ForLoop(self.loop).body)
         pairs = zip(self.plan.consumers, carried, strict=True)
         self.plan.consumers = [last if is_ else consumer for consumer, is_ in pairs]
         self._body(old)
-        self._epilogue(old)
+        self._epilogue(around)
 
     @property
     def alternates(self) -> bool:
@@ -117,9 +117,11 @@ class PipelinedLoop:
         """The loop that buffers are made before."""
         return self.loop
 
-    def carry(self, initial: list[Value]) -> None:
-        """Makes the loop carry values."""
+    def carry(self, initial: list[Value]) -> int:
+        """Makes the loops carry values; how many that around carries ahead of them."""
+        own = len(self.loop.results)
         self.loop = with_carried(self.loop, initial)
+        return own
 
     def prologue(self) -> list[Value]:
         """Begins the copies of the first iterations; what the loop carries for the next ones:
@@ -211,7 +213,7 @@ class PipelinedLoop:
     ) -> list[Value]:
         """Begins the copies of an iteration whose values are in `mapping`; the token of the group
         of those that have one. `note` writes on an op of theirs which iteration that is, unless
-        TMA's copies have its number."""
+        they have its number."""
         clone(self.taken, mapping, is_inside)
         if self.by_tma:
             with self.by_tma[0].op.location:
@@ -226,7 +228,7 @@ class PipelinedLoop:
             return []
         copies = [self._copy(load, mapping, index, is_inside) for load in self.by_threads]
         with self.by_threads[-1].op.location:
-            group: Value = AsyncCommitGroupOp(copies, _token()).group
+            group: Value = AsyncCommitGroupOp(copies, _token(), iteration=iteration).group
         for token in (*copies, group):
             note(producer_of(token))
         clone(self.following, mapping, is_inside)
@@ -306,9 +308,9 @@ class PipelinedLoop:
 
     def _epilogue(self, old: int) -> None:
         if self.by_threads:
-            with ir.InsertionPoint.after(self.loop), self.loop.location:
+            with ir.InsertionPoint.after(self.around), self.around.location:
                 last = old + self.count + self.distance - 1
-                AsyncWaitOp(self.loop.results[last], i32_attr(0))
+                AsyncWaitOp(self.around.results[last], i32_attr(0))
         if self.by_tma:
             with ir.InsertionPoint.after(self.around), self.around.location:
                 InvalBarrierOp(self.arrivals)

@@ -7,13 +7,14 @@
 
 The copies do not stop where a tile ends: those that begin in its last iterations are of the next
 tile, and go on while this one is stored. So both loops carry which copies come next: whether there
-are any, k, the tile, and what the loads need of the tile. All are TMA's: their barriers count on
-from tile to tile.
+are any, k, the tile, and what the loads need of the tile. TMA's barriers count on from tile to
+tile, as threads' groups of copies do; the last wait for these is behind the loop over tiles.
 
 What the loads need of a tile (its row and column) the store needs, too, and it takes divisions.
 Where the copies that come next when a tile begins are its own, or those of the tile behind it, the
 numbers are known from before: they are carried as they are, and as they were one tile ago. That is
-for products of warp groups: beside the operands of `mma` there are no registers for it.
+for products of warp groups and TMA: beside the operands of `mma`, or addresses, there are no
+registers for it.
 """
 
 from proton.dialect import ttng
@@ -46,15 +47,19 @@ class PipelinedTiles(PipelinedLoop):
 
     def run(self) -> None:
         super().run()
-        # `mma` needs the registers for operands.
-        if self.tiles.live and ops_named(self.loop, ttng.WarpGroupDotOp):
+        has_room = not self.by_threads and bool(ops_named(self.loop, ttng.WarpGroupDotOp))
+        if self.tiles.live and has_room:
             self._keep_places()
 
     @property
     def around(self) -> Operation:
         return self.tiles.loop
 
-    def carry(self, initial: list[Value]) -> None:
+    @property
+    def count(self) -> int:
+        return _BEHIND + len(self.tiles.live)
+
+    def carry(self, initial: list[Value]) -> int:
         count = len(initial)
         self.carried = len(ForLoop(self.tiles.loop).init_args)
         self.tiles.loop = with_carried(self.tiles.loop, initial)
@@ -63,6 +68,7 @@ class PipelinedTiles(PipelinedLoop):
         end = end_of(outer.body)
         for number, value in enumerate(list(self.loop.results)[-count:]):
             end.operands[len(end.operands) - count + number] = value
+        return self.carried
 
     def prologue(self) -> list[Value]:
         outer, inner = ForLoop(self.tiles.loop), ForLoop(self.loop)
@@ -76,13 +82,14 @@ class PipelinedTiles(PipelinedLoop):
         return state
 
     def go_on(self, state: list[Value], write: Value) -> list[Value]:
+        state, tokens = state[: self.count], state[self.count :]
         runs, k, tile, *known = state
         outer, inner = ForLoop(self.tiles.loop), ForLoop(self.loop)
         mapping = {inner.induction_var: k, outer.induction_var: tile}
         mapping |= dict(zip(self.tiles.live, known, strict=True))
         lower, upper, step = inner.bounds
         number = number_of_iteration(k, lower, step, 64)
-        self.copies(mapping, write, runs, lambda op: None, number)
+        begun = self.copies(mapping, write, runs, lambda op: None, number)
         _, last, distance = outer.bounds
 
         def next_tile() -> list[Value]:
@@ -93,9 +100,11 @@ class PipelinedTiles(PipelinedLoop):
         def same_tile() -> list[Value]:
             return [runs, arith.AddIOp(k, step).result, tile, *known]
 
-        return emit_if(
+        following = emit_if(
             has_more(k, upper, step), [value.type for value in state], same_tile, next_tile
         )
+        # The prologue collects tokens; the loop takes the oldest from those that it carries.
+        return [*following, *tokens[len(tokens) == self.distance :], *begun]
 
     def _keep_places(self) -> None:
         """Has the loop's other ops take what the loads have computed of their tile."""

@@ -133,14 +133,17 @@ class Planner:
         assert slice_ is not None, "asked of each load"
         position = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
         consumers = [consumer_of(load.alloc or load.op, position) for load in loads]
-        tiles = tiles_of(loop, loads)
-        for around in [tiles, None] if tiles is not None else [None]:
-            beside = _bytes_beside(loop if around is None else around.loop)
-            most = min(stages, (self.chip.shared_bytes - others - beside) // each)
-            if most > 1:
-                may_be_empty = around is None and _is_rest(loop)
-                return Copies(loads, most, consumers, slice_, around, may_be_empty)
-        return None
+
+        def fitting(around: Operation) -> int:
+            return min(stages, (self.chip.shared_bytes - others - _bytes_beside(around)) // each)
+
+        tiles, most = tiles_of(loop, loads), fitting(loop)
+        if tiles is not None:
+            # Threads that copy compute addresses for it, which fewer stages are not worth.
+            least = 2 if all(load.is_tma for load in loads) else most
+            if (fewer := fitting(tiles.loop)) >= max(2, least):
+                return Copies(loads, fewer, consumers, slice_, tiles)
+        return Copies(loads, most, consumers, slice_, None, _is_rest(loop)) if most > 1 else None
 
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""

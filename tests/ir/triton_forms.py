@@ -410,7 +410,8 @@ ROWS: list[tuple[str, str, str]] = [
     (
         "ttg.async_commit_group",
         COPIED + "    %0 = ttg.async_commit_group tokens %t",
-        '"ttg.async_commit_group"(%7) : (!ttg.async_token) -> !ttg.async_token',
+        '"ttg.async_commit_group"(%7) {operandSegmentSizes = array<i32: 1, 0>} : '
+        "(!ttg.async_token) -> !ttg.async_token",
     ),
     (
         "ttg.async_wait",
@@ -421,7 +422,8 @@ ROWS: list[tuple[str, str, str]] = [
     (
         "ttg.async_wait",
         COPIED + "    ttg.async_wait {num = 0 : i32}",
-        '"ttg.async_commit_group"() : () -> !ttg.async_token',
+        '"ttg.async_commit_group"() {operandSegmentSizes = array<i32: 0, 0>} : '
+        "() -> !ttg.async_token",
     ),
     (
         "ttng.warp_group_dot",

@@ -55,10 +55,8 @@ def _bring_under_condition(run: Sequence[Operation]) -> bool:
     not issued has no records, for nothing will wait for it. Says whether it has."""
     closing = next((op for op in run if (issue := Issues.of(op)) and issue.closes), None)
     issue = None if closing is None else Issues.of(closing)
-    if closing is None or issue is None or issue.condition is None:
-        return False
-    condition = closing.operands[issue.condition]
-    if number_of(condition):
+    condition = None if closing is None or issue is None else issue.condition_of(closing)
+    if condition is None or number_of(condition):
         return False
     with before(run[-1]):
         emit_when(condition, lambda: None)
@@ -99,9 +97,7 @@ def _place(piece: WorkPiece) -> None:
 def _given_number(op: Operation) -> Value | None:
     """The number of the iteration that is an operand of what issues work."""
     issue = Issues.of(op)
-    if issue is None or issue.iteration is None or issue.iteration >= len(op.operands):
-        return None
-    return op.operands[issue.iteration]
+    return None if issue is None else issue.iteration_of(op)
 
 
 def _edge(op: Operation) -> int:

@@ -57,7 +57,8 @@ def _async_commit_group(context: Context, op: ParsedOp) -> list[Step | Made]:
 
 
 def _group(tokens: list[str]) -> Made:
-    return Made("ttg.async_commit_group", [(token, TOKEN) for token in tokens], [TOKEN])
+    said = {"operandSegmentSizes": segments([len(tokens), 0])}
+    return Made("ttg.async_commit_group", [(token, TOKEN) for token in tokens], [TOKEN], said)
 
 
 def _async_wait(context: Context, op: ParsedOp) -> list[Step | Made]:

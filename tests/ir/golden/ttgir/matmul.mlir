@@ -303,7 +303,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %28 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
     %29 = "ttg.memdesc_index"(%22, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
     %30 = "ttg.async_copy_global_to_local"(%16, %29, %28) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %31 = "ttg.async_commit_group"(%27, %30) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %31 = "ttg.async_commit_group"(%27, %30) {operandSegmentSizes = array<i32: 2, 0>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %32 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %33 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %34 = arith.addi %c0_i32, %c1_i32 : i32
@@ -316,7 +316,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %40 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
     %41 = "ttg.memdesc_index"(%22, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
     %42 = "ttg.async_copy_global_to_local"(%33, %41, %40) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %43 = "ttg.async_commit_group"(%39, %42) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %43 = "ttg.async_commit_group"(%39, %42) {operandSegmentSizes = array<i32: 2, 0>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %44 = "tt.addptr"(%32, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %45 = "tt.addptr"(%33, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %46 = arith.addi %34, %c1_i32 : i32
@@ -342,7 +342,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %71 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
       %72 = "ttg.memdesc_index"(%22, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
       %73 = "ttg.async_copy_global_to_local"(%arg12, %72, %71) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %74 = "ttg.async_commit_group"(%70, %73) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %74 = "ttg.async_commit_group"(%70, %73) {operandSegmentSizes = array<i32: 2, 0>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
       %75 = "tt.addptr"(%arg11, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %76 = "tt.addptr"(%arg12, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %c1_i32_5 = arith.constant 1 : i32
@@ -423,7 +423,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %26 = "ttg.async_copy_global_to_local"(%10, %25, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %27 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
     %28 = "ttg.async_copy_global_to_local"(%16, %27, %24) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %29 = "ttg.async_commit_group"(%26, %28) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %29 = "ttg.async_commit_group"(%26, %28) {operandSegmentSizes = array<i32: 2, 0>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %30 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %31 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %32 = arith.cmpi ugt, %18, %c1_i32 : i32
@@ -433,7 +433,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %36 = "ttg.async_copy_global_to_local"(%30, %35, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %37 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
     %38 = "ttg.async_copy_global_to_local"(%31, %37, %34) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %39 = "ttg.async_commit_group"(%36, %38) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %39 = "ttg.async_commit_group"(%36, %38) {operandSegmentSizes = array<i32: 2, 0>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %40 = "tt.addptr"(%30, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %41 = "tt.addptr"(%31, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %42 = ub.poison : tensor<64x64xf32, #linear>
@@ -452,7 +452,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %64 = "ttg.async_copy_global_to_local"(%arg9, %63, %62) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
       %65 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
       %66 = "ttg.async_copy_global_to_local"(%arg10, %65, %62) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %67 = "ttg.async_commit_group"(%64, %66) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %67 = "ttg.async_commit_group"(%64, %66) {operandSegmentSizes = array<i32: 2, 0>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
       %68 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %69 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %70 = arith.addi %arg13, %c1_i32 : i32

@@ -56,7 +56,7 @@ func.func @turns(%n: i32, %step: i32, %once: i32, %ks: !pointers, %indices: tens
     %x = "ttg.async_copy_global_to_local"(%k, %b) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !ttg.async_token
     %y = "ttg.async_copy_global_to_local"(%indirect, %b) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !ttg.async_token
     %z = "ttg.async_copy_global_to_local"(%also, %b) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !ttg.async_token
-    %g = "ttg.async_commit_group"(%x, %y, %z) {operandSegmentSizes = array<i32: 3>} : (!ttg.async_token, !ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %g = "ttg.async_commit_group"(%x, %y, %z) {operandSegmentSizes = array<i32: 3, 0>} : (!ttg.async_token, !ttg.async_token, !ttg.async_token) -> !ttg.async_token
     "tt.print"(%shown) {hex = false, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, prefix = "x", signed = array<i32: 1>} : (!offsets) -> ()
     %o = "ttng.warp_group_dot_wait"(%e) {pendings = 0 : i32} : (!sum) -> !sum
     "ttng.order_pass"() : () -> ()

@@ -24,7 +24,7 @@ func.func @wide(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %yes: i1) {
   %m = "tt.splat"(%yes) : (i1) -> tensor<32x8xi1, #wide>
   %d = "ttg.local_reserve"() : () -> !rows
   %t = "ttg.async_copy_global_to_local"(%p, %d, %m) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<32x8x!tt.ptr<f16>, #wide>, !rows, tensor<32x8xi1, #wide>) -> !ttg.async_token
-  %g = "ttg.async_commit_group"(%t) {operandSegmentSizes = array<i32: 1>} : (!ttg.async_token) -> !ttg.async_token
+  %g = "ttg.async_commit_group"(%t) {operandSegmentSizes = array<i32: 1, 0>} : (!ttg.async_token) -> !ttg.async_token
   "ttg.async_wait"(%g) {pendings = 0 : i32} : (!ttg.async_token) -> ()
   return
 }

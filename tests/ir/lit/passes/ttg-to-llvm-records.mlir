@@ -100,7 +100,7 @@ func.func @behind_copies(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %x: tens
   %a = "tt.addptr"(%b, %i) : (tensor<512x!tt.ptr<f32>, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>, tensor<512xi32, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>) -> tensor<512x!tt.ptr<f32>, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>
   %m = "ttg.local_reserve"() : () -> !ttg.mutable_memdesc<[512], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64], [128], [256]]>>
   %c = "ttg.async_copy_global_to_local"(%a, %m) {operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<512x!tt.ptr<f32>, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>, !ttg.mutable_memdesc<[512], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64], [128], [256]]>>) -> !ttg.async_token
-  %g = "ttg.async_commit_group"(%c) {operandSegmentSizes = array<i32: 1>} : (!ttg.async_token) -> !ttg.async_token
+  %g = "ttg.async_commit_group"(%c) {operandSegmentSizes = array<i32: 1, 0>} : (!ttg.async_token) -> !ttg.async_token
   %y = "ttg.local_alloc"(%x) : (tensor<512xf32, #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], []>>) -> !ttg.memdesc<[512], f32, #ttg.shared<[[1], [2], [4], [8], [16], [32], [64], [128], [256]]>>
   "ttg.async_wait"(%g) {pendings = 0 : i32} : (!ttg.async_token) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()

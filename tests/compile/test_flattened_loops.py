@@ -1,0 +1,107 @@
+"""Loops over tiles that ask to be flattened, where threads copy: the copies of the next tile begin
+while this one ends."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.trace.instrumentation import AUTO, Instrumentation
+from tests.compile.ptx.emulation import Emulation
+from tests.compile.ptx_order import work
+from tests.compile.test_gpu_records import compiled
+
+
+@proton.jit
+def product(
+    a_ptr, b_ptr, c_ptr, M, N, K, a_stride, b_stride, c_stride,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, FLATTEN: tl.constexpr,
+    CARRIED: tl.constexpr,
+):  # fmt: skip
+    across = tl.cdiv(N, BN)
+    at = tl.arange(0, BK)
+    for tile in tl.range(
+        tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), flatten=FLATTEN
+    ):
+        row = tile // across * BM + tl.arange(0, BM)
+        column = tile % across * BN + tl.arange(0, BN)
+        a_row, b_column = tl.where(row < M, row, 0), tl.where(column < N, column, 0)
+        acc = tl.zeros((BM, BN), tl.float32)
+        a_ptrs = a_ptr + a_row[:, None] * a_stride + at[None, :]
+        b_ptrs = b_ptr + at[:, None] * b_stride + b_column[None, :]
+        for k in range(tl.cdiv(K, BK)):
+            inside = at < K - k * BK
+            if CARRIED:
+                a = tl.load(a_ptrs, inside[None, :], 0.0)
+                b = tl.load(b_ptrs, inside[:, None], 0.0)
+                a_ptrs += BK
+                b_ptrs += BK * b_stride
+            else:
+                a = tl.load(a_ptrs + k * BK, inside[None, :], 0.0)
+                b = tl.load(b_ptrs + k * BK * b_stride, inside[:, None], 0.0)
+            acc = tl.dot(a, b, acc)
+        c_ptrs = c_ptr + row[:, None] * c_stride + column[None, :]
+        tl.store(c_ptrs, acc.to(tl.float16), (row < M)[:, None] & (column < N)[None, :])
+
+
+SIZES = [  # m, n, k; programs
+    ((136, 200, 200), 3),
+    ((64, 64, 0), 2),
+    ((1, 8, 24), 3),
+    ((200, 72, 64), 1),
+    ((130, 136, 328), 5),
+]
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("blocks", [(64, 64, 64), (32, 32, 32)], ids=["wgmma", "mma"])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_products_over_tiles(
+    rng: np.random.Generator, stages: int, blocks: tuple[int, int, int], carried: bool
+) -> None:
+    """Programs without a tile, tiles without an iteration, and with fewer than there are stages."""
+    for (m, n, k), programs in SIZES:
+        a, b = (rng.standard_normal(size).astype(np.float16) for size in ((m, k), (k, n)))
+        c = np.full((m, n), 77, np.float16)
+        with Emulation(4, rng).installed():
+            product[(programs,)](
+                a, b, c, m, n, k, k, n, n, *blocks, True, carried, num_stages=stages
+            )
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        np.testing.assert_allclose(c, exact, rtol=2e-3, atol=4e-2)
+
+
+def of_tiles(flatten: bool, words: tuple[str, ...] = (), **options: Any) -> Any:
+    return compiled(
+        product, *[tl.float16] * 3, 4096, 4096, 4096, 4096, 4096, 4096, 128, 128, 64, flatten,
+        False, num_warps=8, num_stages=3,
+        instrumentation=Instrumentation(auto=words) if words else None,
+        **options,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_copies_go_on_with_the_next_tile() -> None:
+    """Ahead of the loop over tiles the first ones begin, and behind it the last wait is; the loop
+    inside begins as many copies as it waits for."""
+    plain, flat = (of_tiles(flatten).asm["ttgir"] for flatten in (False, True))
+    assert plain.count("async_commit_group") == flat.count("async_commit_group") == 3
+    for text, ahead in ((plain, 0), (flat, 2)):
+        assert text[: text.index("scf.for")].count("async_commit_group") == ahead
+    assert flat.rindex("async_wait") > flat.index("{tt.flatten}")
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize("words", [("copies",), ("loads", "dots"), AUTO], ids="-".join)
+def test_records_have_both_ends(words: tuple[str, ...], flatten: bool) -> None:
+    plain, recorded = of_tiles(flatten), of_tiles(flatten, words)
+    expected, found = work(plain.asm["ptx"]), work(recorded.asm["ptx"])
+    assert Counter(found) == Counter(expected)
+    groups = [line for line in recorded.asm["ttgir"].splitlines() if "async_commit_group" in line]
+    # Where the next tile's copies begin in this one's loop their number is known only there.
+    assert [", 1>" in line for line in groups] == [flatten] * 3
