@@ -1,6 +1,7 @@
 """Loops over tiles that ask to be flattened, where threads copy: the copies of the next tile begin
 while this one ends."""
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -9,7 +10,12 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.backends.nvidia import compiler
+from proton.backends.nvidia.cubin import Cubin
+from proton.backends.nvidia.ptx import with_bases_beside_dots
+from proton.base.targets import GPUTarget
 from proton.trace.instrumentation import AUTO, Instrumentation
+from tests.compile.conftest import NoAssembler
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.ptx_order import work
 from tests.compile.test_gpu_records import compiled
@@ -40,8 +46,11 @@ def product(
                 a_ptrs += BK
                 b_ptrs += BK * b_stride
             else:
-                a = tl.load(a_ptrs + k * BK, inside[None, :], 0.0)
-                b = tl.load(b_ptrs + k * BK * b_stride, inside[:, None], 0.0)
+                depth = k * BK + at
+                a_at = a_row[:, None] * a_stride + depth[None, :]
+                b_at = depth[:, None] * b_stride + b_column[None, :]
+                a = tl.load(a_ptr + a_at, inside[None, :], 0.0)
+                b = tl.load(b_ptr + b_at, inside[:, None], 0.0)
             acc = tl.dot(a, b, acc)
         c_ptrs = c_ptr + row[:, None] * c_stride + column[None, :]
         tl.store(c_ptrs, acc.to(tl.float16), (row < M)[:, None] & (column < N)[None, :])
@@ -105,3 +114,46 @@ def test_records_have_both_ends(words: tuple[str, ...], flatten: bool) -> None:
     groups = [line for line in recorded.asm["ttgir"].splitlines() if "async_commit_group" in line]
     # Where the next tile's copies begin in this one's loop their number is known only there.
     assert [", 1>" in line for line in groups] == [flatten] * 3
+
+
+def addresses(ptx: str) -> list[str]:
+    """How the addresses of the copies behind the products are computed: the last op of each."""
+    copied = re.findall(r"cp\.async\.cg\.shared\.global \[%r\d+\], \[(%rd\d+)\]", ptx)
+    return [re.findall(rf"(\S+) \t{register},", ptx)[-1] for register in copied[-4:]]
+
+
+def test_addresses_beside_products_begin_at_uniform_registers() -> None:
+    """One instruction of PTX, of which ptxas makes LEA and no IMAD.WIDE."""
+    ptx = of_tiles(True).asm["ptx"]
+    assert addresses(ptx) == ["mad.wide.s32"] * 4
+
+
+def test_without_products_of_warp_groups_the_text_stays() -> None:
+    plain = product.warmup(
+        *[tl.float16] * 3, *[4096] * 6, 32, 32, 32, False, False, num_warps=4,
+        target=GPUTarget("cuda", 90),
+    ).asm["ptx"]  # fmt: skip
+    assert "wgmma" not in plain
+    assert with_bases_beside_dots(plain) == plain
+
+
+@pytest.mark.parametrize(("spills", "is_kept"), [(0, False), (16, True), (32, True)])
+def test_what_spills_more_with_them_goes_without(
+    spills: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first code spills 16 bytes, that without them `spills`."""
+    texts: list[str] = []
+
+    class Fake(NoAssembler):
+        def feed(self, ptx: str) -> None:
+            texts.append(ptx)
+
+        def finish(self) -> Cubin:
+            return Cubin(b"", 255, spills if len(texts) > 1 else 16, 0, "")
+
+    monkeypatch.setattr(compiler, "Assembler", Fake)
+    with proton.knobs.scope(always_compile=True):
+        kernel = of_tiles(True, maxnreg=255)
+    assert "mad.wide.s32" in addresses(texts[0])
+    assert "mad.wide.s32" not in addresses(texts[1])
+    assert kernel.asm["ptx"] == texts[0 if is_kept else 1]

@@ -91,7 +91,8 @@ def test_one_more_program_fits(monkeypatch: pytest.MonkeyPatch) -> None:
         # The user's limit stands, and more shared memory than two programs have needs no limit.
         chosen = attention(maxnreg=200)
         assert 128 < chosen.n_regs <= 200
-        monkeypatch.setattr(compiler, "_FEW_MORE", 1)
+        monkeypatch.setattr(compiler, "_FEW_MORE", 0)
+        monkeypatch.setattr(compiler, "_FEW_THREADS", 0)
         plain = attention()
         assert 128 < plain.n_regs <= 144
         assert ".maxnreg" not in plain.asm["ptx"]
@@ -102,7 +103,8 @@ def test_one_more_program_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (8, 131, 0, True), (8, 131, 24, True), (8, 131, 32, False),  # two programs, not one
         (4, 144, 0, True), (4, 144, 8, False),  # four programs, not three
-        (8, 160, 0, False),  # too many registers to give up
+        (8, 160, 0, True), (8, 160, 8, False),  # one program alone gives up what it does not need
+        (4, 168, 0, False),  # too many registers to give up
     ],
 )  # fmt: skip
 def test_what_one_more_program_may_spill(

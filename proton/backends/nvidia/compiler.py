@@ -7,7 +7,7 @@ from proton.analysis import group_registers
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
-from proton.backends.nvidia.machine_code import loads_of
+from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import (
     foreign_passes,
@@ -22,6 +22,7 @@ from proton.backends.nvidia.ptx import (
     copies_by_threads,
     emit_ptx,
     is_limited,
+    with_bases_beside_dots,
     with_groups_of,
     with_least_programs,
     with_most_registers,
@@ -57,7 +58,11 @@ from proton.transforms.records.strip_records import StripRecords
 from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 
-_FEW_MORE = 7 / 6  # of the registers with which one more program fits
+# The share of registers that may be given up for one more program.
+_FEW_MORE = 1 / 6
+# Of an SM's threads: where no more of them run, half as many programs more are worth any number of
+# registers that were not needed. Of 1,100 kernels of libraries three change: see decision 221.
+_FEW_THREADS, _MANY_MORE = 1 / 8, 1 / 2
 # With fewer registers the assembler keeps fewer results under way: of 28 programs of a warp, which
 # became 32 for 8 of 72 registers, each exchange waited for the one before it, and the loop of
 # fused_recurrent_delta_rule (fla-core) took 1.5 of the time. Of few programs, one more is more.
@@ -99,11 +104,15 @@ def compile_kernel(
         shared, scratch = _bytes(kernel, SHARED_BYTES), _bytes(kernel, GLOBAL_SCRATCH_BYTES)
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
-            ptx = emit_ptx(module, target)
+            plain = emit_ptx(module, target)
+            ptx = with_bases_beside_dots(plain)
         with stages.timed("cubin"):
             assembler.feed(ptx)
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
+            if cubin.spills and ptx != plain:
+                other = _assembled(name, plain, options)
+                ptx, cubin = (plain, other) if other.spills < cubin.spills else (ptx, cubin)
             ptx, cubin = _unspilled(name, ptx, cubin, options, shared, has_layouts=fn.has_layouts)
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
@@ -302,8 +311,8 @@ def _one_more(
 ) -> tuple[str, Cubin]:
     """The PTX with a limit of registers, and its machine code, where an SM runs one more program
     with a few registers fewer, nothing is spilled for that, or next to nothing for twice as many
-    programs, no product waits, and as many loads are under way: tried where registers leave room
-    for less than half of what an SM takes."""
+    programs, and no product waits: tried where registers leave room for less than half of what an
+    SM takes, and the programs are two at most, or the registers few that are given up."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     room = cubin.threads(options.target, threads)
     programs = room // threads + 1
@@ -312,17 +321,18 @@ def _one_more(
     if 2 * room >= facts.sm_threads or programs > facts.programs_per_sm(threads, shared):
         return ptx, cubin
     most = facts.most_registers(programs, threads)
-    if cubin.spills or cubin.registers > most * _FEW_MORE:
-        return ptx, cubin
     gained = facts.programs_by_registers(most, threads) * threads / room - 1
-    if gained < _GAIN * (cubin.registers / most - 1):
+    given_up = cubin.registers / most - 1
+    takes_few = given_up <= min(_FEW_MORE, gained / _GAIN)
+    are_few = room <= facts.sm_threads * _FEW_THREADS and gained >= _MANY_MORE
+    if cubin.spills or not (takes_few or are_few):
         return ptx, cubin
     limited = with_most_registers(ptx, most)
     try:
         found = _assembled(name, limited, options)
     except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
         return ptx, cubin
-    few = _FEW_SPILLS if gained >= 1 else 0
+    few = _FEW_SPILLS if takes_few and gained >= 1 else 0
     is_worse = found.spills > few or (found.is_serialised and not cubin.is_serialised)
     return (ptx, cubin) if is_worse else (limited, found)
 
@@ -334,7 +344,7 @@ def _more_loads(
     behind waits for others, to fit more threads: with the next lower power of two, of half of an
     SM's threads at most. Tried where no more than two thirds of a thread's bytes are under way
     at once, and nothing else limits them. Taken where it waits less often then, and more bytes are
-    under way on an SM."""
+    under way on an SM, or a wait brings more: ahead of a loop loads may be together already."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     if is_limited(ptx) or cubin.spills or options.launch_cooperative_grid:
         return ptx, cubin  # of a cooperative grid all programs have to run at once
@@ -349,12 +359,15 @@ def _more_loads(
     found = _assembled(name, limited, options)
     after = loads_of(found.code, mangled(name))
     most = facts.programs_per_sm(threads, shared) * threads
-    bytes_before, bytes_after = (
-        min(one.threads(options.target, threads), most) * loads.most_bytes
-        for one, loads in ((cubin, before), (found, after))
-    )
-    is_worse = found.spills or after.waits >= before.waits or bytes_after <= bytes_before
-    return (ptx, cubin) if is_worse else (limited, found)
+
+    def under_way(code: Cubin, loads: GlobalLoads) -> tuple[float, float]:
+        """Bytes on an SM: at most, and those that a wait brings in the mean."""
+        resident = min(code.threads(options.target, threads), most)
+        return resident * loads.most_bytes, resident * loads.all_bytes / max(1, loads.waits)
+
+    pairs = zip(under_way(found, after), under_way(cubin, before), strict=True)
+    is_better = after.waits < before.waits and any(now > then for now, then in pairs)
+    return (limited, found) if is_better and not found.spills else (ptx, cubin)
 
 
 def _assembled(name: str, ptx: str, options: GPUOptions) -> Cubin:

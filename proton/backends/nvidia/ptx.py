@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 from proton.base import nvidia_tools as tools
 from proton.base.targets import GPUTarget
@@ -21,6 +22,9 @@ _ADDRESS = re.compile(r"^\tadd\.s64 \t(%rd\d+), (%rd\d+), (%rd\d+);", re.M)
 # Of a line what is ahead of a register that it writes, alone or in braces.
 _WRITES = re.compile(r"\s*(?:@!?%p\d+\s+)?[a-z][\w.:]*\s+(?:\{[^}]*)?")
 _FEW_ADDRESSES = 2  # of a base: for 15 of it a kernel of 577 instructions has 592
+_DOT = "wgmma.mma_async"
+_LABEL = re.compile(r"^(\$[\w$]+):", re.M)
+_BRANCH = re.compile(r"\bbra(?:\.uni)? \t?(\$[\w$]+);")
 
 
 def _needs_libdevice(module: Module) -> bool:
@@ -49,20 +53,36 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
     text = gpu.ObjectAttr(binary.attributes["objects"][0]).object.decode()
     text = re.sub(r"^(\.target [^\n]*?), debug", r"\1", text, count=1, flags=re.MULTILINE)
     text = _FILE.sub(lambda line: _QUOTE.sub(_without_quote, line[0]), text)
-    return _with_uniform_bases(text)
+    begin = Counter(found[2] for found in _ADDRESS.finditer(text))
+    return _with_uniform_bases(text, lambda found: begin[found[2]] <= _FEW_ADDRESSES)
 
 
-def _with_uniform_bases(ptx: str) -> str:
-    """The PTX with one instruction for addresses that begin at a parameter, where few do. ptxas
-    adds to a uniform register then, which it loads ahead, and else to one of the thread, for which
-    each thread waits behind what it computes: a kernel that stores numbers took 0.95 of its time so
-    (H200, 0ccd119c, by what became benchmarks/gpu_small.py). An address takes an instruction more,
-    so bases of many stay as they are.
+def with_bases_beside_dots(ptx: str) -> str:
+    """The PTX with uniform registers for the bases of what loops with products of warp groups
+    address: accumulators take the registers' ports, and twelve IMAD.WIDE for the copies of an
+    iteration were dispatched so late that a product took 1.08 of its time (decision 221)."""
+    if _DOT not in ptx:
+        return ptx
+    labels = {found[1]: found.start() for found in _LABEL.finditer(ptx)}
+    jumps = [(labels[found[1]], found.start()) for found in _BRANCH.finditer(ptx)]
+    loops = [jump for jump in jumps if ptx.find(_DOT, *jump) >= 0]
+    return _with_uniform_bases(
+        ptx, lambda found: any(start < found.start() < end for start, end in loops)
+    )
+
+
+def _with_uniform_bases(ptx: str, is_asked: Callable[[re.Match[str]], bool]) -> str:
+    """The PTX with one instruction for the addresses that begin at a parameter, and are asked for.
+    ptxas adds to a uniform register then, which it loads ahead, and else to one of the thread, for
+    which each thread waits behind what it computes: a kernel that stores numbers took 0.95 of its
+    time so (H200, 0ccd119c, by what became benchmarks/gpu_small.py). An address takes an
+    instruction more, LEA twice for IMAD.WIDE, so elsewhere bases of many stay as they are.
     """
     parameters = set(re.findall(r"ld\.param\.b64 \t(%rd\d+),", ptx))
-    begin = Counter(found[2] for found in _ADDRESS.finditer(ptx))
-    few = {base for base in parameters if begin[base] <= _FEW_ADDRESSES}
-    added = {found[3] for found in _ADDRESS.finditer(ptx) if found[2] in few}
+    asked = {
+        found[0] for found in _ADDRESS.finditer(ptx) if found[2] in parameters and is_asked(found)
+    }
+    added = {found[3] for found in _ADDRESS.finditer(ptx) if found[0] in asked}
     products = {found[2]: found for found in _PRODUCT.finditer(ptx) if found[2] in added}
     if not products:
         return ptx
@@ -75,7 +95,7 @@ def _with_uniform_bases(ptx: str) -> str:
 
     def fused(found: re.Match[str]) -> str:
         address, base, number = found.groups()
-        if base not in few or number not in products:
+        if number not in products or found[0] not in asked:
             return found[0]
         kind, _, index, size = products[number].groups()
         if writes[number] != 1 or writes[index] != 1:
