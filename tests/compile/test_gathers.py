@@ -59,3 +59,42 @@ def test_tables_are_read_in_place(kernel: Any, element: Any, rng: np.random.Gene
     with Emulation(4, rng).installed():
         kernel[(1,)](x, codes, out, n, BLOCK=1024)
     np.testing.assert_array_equal(out, expected(kernel, x, codes))
+
+
+@proton.jit
+def unpacked_groups(x, starts, out, n, each, BLOCK: tl.constexpr, GROUPS: tl.constexpr):
+    """Bytes of groups of `each` go to where their group's numbers start. What a row gathers for the
+    next iteration is carried by the loop, as addresses of stores."""
+    table = tl.load(starts + tl.arange(0, GROUPS))
+    at = tl.program_id(0) * each * 4 + tl.arange(0, BLOCK)
+    group = at // each
+    place = tl.gather(table, tl.where(group < GROUPS, group, 0), 0) + at % each
+    for _ in range(2):
+        values = tl.load(x + at, at < n)
+        tl.store(out + place, values, at < n)
+        at += BLOCK
+        group = at // each
+        place = tl.gather(table, tl.where(group < GROUPS, group, 0), 0) + at % each
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_addresses_that_are_gathered_are_where_data_is(
+    warps: int, rng: np.random.Generator
+) -> None:
+    """They lie as the store takes them, two bytes of a thread, and so does what the loop carries."""
+    blocks = {"BLOCK": 256, "GROUPS": 32}
+    kernel = unpacked_groups.warmup(
+        INT8, tl.pointer_type(tl.int32), INT8, 1024, 64, **blocks, num_warps=warps,
+        target=GPUTarget("cuda", 90),
+    )  # fmt: skip
+    assert "convert_layout" not in kernel.asm["ttgir"]
+    assert "ld.global.b16" in kernel.asm["ptx"] or warps == 1
+    each, n = 16, 500
+    x, starts = rng.integers(0, 256, 512, np.uint8), 16 * rng.permutation(32).astype(np.int32)
+    out = np.zeros(512, np.uint8)
+    with Emulation(warps, rng).installed():
+        unpacked_groups[(1,)](x, starts, out, n, each, **blocks)
+    at = np.arange(n)
+    want = np.zeros(512, np.uint8)
+    want[starts[at // each] + at % each] = x[at]
+    np.testing.assert_array_equal(out, want)

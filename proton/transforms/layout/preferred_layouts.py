@@ -28,6 +28,7 @@ from proton.layout.reduction import plan_reduction
 ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
 
 _REPEATS = tt.ExpandDimsOp, tt.BroadcastOp
+_DEPTH = 8  # ops between a value and what says a layout
 
 
 def through(value: Value) -> Value:
@@ -70,7 +71,7 @@ class _Preferences:
         elif op.results and op.results[0] in self.gathers:
             self._as_indices(op, op.operands[0])
         elif isa(op, tt.GatherOp):
-            self._as_indices(op, op.operands[1])
+            self._as_indices(op, op.operands[1], self._wanted(op.results[0]))
         elif self.reloads.go_anywhere(op):
             self.layouts[op.results[0]] = self._of_small_load(op.results[0])
         elif has(op, LayoutAnchor):
@@ -109,10 +110,13 @@ class _Preferences:
             self.in_networks |= network.values
         return found
 
-    def _as_indices(self, op: Operation, indices: Value) -> None:
-        """The layout of addresses or indices, unless more threads would load the same."""
+    def _as_indices(
+        self, op: Operation, indices: Value, wanted: LinearLayout | None = None
+    ) -> None:
+        """The layout of addresses or indices, or a wanted one where these have none, unless more
+        threads would load the same."""
         result = op.results[0]
-        layout, given = self.of(indices), layout_of(result.type)
+        layout, given = self.of(indices) or wanted, layout_of(result.type)
         if layout is not None and layout.in_bits("register") > given.in_bits("register"):
             layout = given
         self._decide(result, [indices], layout)
@@ -155,32 +159,48 @@ class _Preferences:
         else:
             self.layouts[result] = layout or layout_of(result.type)
 
-    def _is_undecided(self, value: Value, depth: int = 8) -> bool:
+    def _is_undecided(self, value: Value, depth: int = _DEPTH) -> bool:
         """True if a value is computed element by element from what nobody has decided."""
         op = defining_op(value := through(value))
         if value in self.undecided or op is None or not depth or not has(op, Elementwise):
             return value in self.undecided
         return any(self._is_undecided(operand, depth - 1) for operand in op.operands)
 
-    def _wanted(self, value: Value, depth: int = 8) -> LinearLayout | None:
+    def _wanted(
+        self, value: Value, depth: int = _DEPTH, failed: dict[Value, int] | None = None
+    ) -> LinearLayout | None:
         """The layout of what a value, or what is computed from it element by element, is combined
-        with, or in which an access takes it."""
+        with, or in which an access takes it, or a loop carries it. `failed`: how deep it has been
+        looked for in vain."""
+        failed = {} if failed is None else failed
+        if failed.get(value, -1) >= depth:
+            return None
+        failed[value] = depth
         for use in value.uses:
             op = use.owner.operation
             if op.results and op.results[0] in self.gathers:
                 continue
+            if (carried := _carried_as(value, op)) is not None:
+                found = self.layouts.get(carried)
+                if found is None and isa(op, scf.ForOp):
+                    found = self._wanted(carried, failed=failed)
+                if found is not None:
+                    return found
+                continue
             if has(op, Accesses):
                 loaded = self.layouts.get(op.results[0]) if isa(op, tt.LoadOp) else None
                 return loaded or layout_of(op.operands[use.operand_number].type)
-            if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
+            is_index = isa(op, tt.GatherOp) and use.operand_number == 1
+            if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp) or is_index):
                 continue
-            for other in op.operands:
+            for other in op.operands if not is_index else ():
                 if other != value and (given := self._given_of(other, depth)) is not None:
                     return given
             for result in op.results:
-                found = self._wanted(result, depth - 1) if is_tensor(result.type) else None
-                if found is not None:
-                    return found
+                if is_tensor(result.type):
+                    found = self._wanted(result, depth - 1, failed)
+                    if found is not None:
+                        return found
         return None
 
     def _of_small_load(self, value: Value) -> LinearLayout:
@@ -191,7 +211,7 @@ class _Preferences:
         way = plan(own, taken, stored_bytes(element_of(value)))
         return taken if isinstance(way, Exchange) else own
 
-    def _taken(self, value: Value, depth: int = 8) -> LinearLayout | None:
+    def _taken(self, value: Value, depth: int = _DEPTH) -> LinearLayout | None:
         """The layout in which a value, or the rows or columns that it is repeated to, are combined
         with what has one, or in which an access takes them."""
         for use in value.uses if depth else ():
@@ -288,6 +308,17 @@ class _Preferences:
                 layout = known[0] if known else self._wanted(result)
                 given = [values[number] for values in yielded]
                 self._decide(result, given, layout)
+
+
+def _carried_as(value: Value, user: Operation) -> Value | None:
+    """What a loop carries a value as that it begins, or an iteration ends, with; None where the
+    user is neither."""
+    loop = user if isa(user, scf.ForOp) else parent_of(user)
+    if not isa(loop, scf.ForOp) or not isa(user, scf.ForOp, scf.YieldOp):
+        return None
+    view = ForLoop(loop)
+    passed = view.init_args if user == loop else view.yielded
+    return next((a for a, v in zip(view.iter_args, passed, strict=True) if v == value), None)
 
 
 def _takers(value: Value, seen: set[Value]) -> Iterator[tuple[Operation, int]]:
