@@ -24,6 +24,7 @@ LONGEST_SHOWN = 88  # characters of a name in a table or a sentence
 DEEPEST = 3  # brackets inside each other that a short form may have
 _DIGITS = 6  # of a hash: of 30 names with one short form two are alike once in 40,000 runs
 _NUMBER = re.compile(r" #\d+$")  # of a variant
+_LEAST = 4  # characters of a name that stand before its mark
 _UNNAMED = "(anonymous namespace)::"
 _MARK = re.compile(r"#[0-9a-f]{6}$")  # ... at the end of a short form
 _NAMESPACES = re.compile(r"^(\s*)(?:\w+::)+")
@@ -110,9 +111,10 @@ def within(name: str, room: int) -> str:
         return name
     plain = _NAMESPACES.sub(r"\1", name)
     mark = _MARK.search(plain)
-    if mark is None or len(plain) <= room:
-        return plain if mark else name
-    return plain[: max(room - len(mark[0]) - 2, 0)] + ".." + mark[0]
+    if mark is None:
+        return name
+    cut = room - len(mark[0]) - 2
+    return plain if len(plain) <= room or cut < _LEAST else f"{plain[:cut]}..{mark[0]}"
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -267,6 +267,7 @@ def test_short_names() -> None:
     long = next(name for name in names if "softmax" in name)
     assert shortened(f"{long} #2") == f"{shortened(long)} #2"
     assert shortened(long) != shortened(long.replace("bool const*", "bool*"))
+    assert within(shortened(long), 12) == shortened(long)  # which is cut from its end
     assert within(shortened(long), 24) == f"softmax_warp_fo..{shortened(long)[-7:]}"
     assert (
         within("at::native::reduce_kernel<4, Op<...>>#3e18ef", 33)
