@@ -25,9 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proton.base.symbols import demangled
 from proton.trace.errors import TraceFormatError
-from proton.trace.model import HostSlice, RawRun
-from proton.trace.packing import PackedLaunch, PackedProgram, PackedSlice, packed_run
+from proton.trace.model import UNCALLED, HostSlice, RawRun
+from proton.trace.packing import NO_GRID, PackedLaunch, PackedProgram, PackedSlice, packed_run
 from proton.trace.scope_path import ScopePath
 
 SUFFIX = ".chrome_trace"
@@ -122,8 +123,9 @@ class _Reader:
             start, end = _times(event)
             outer = ScopePath.of(stack[stack[:1] == [ROOT] : -1])
             if event.get("cat") == "kernel":
-                launch = PackedLaunch(kernel=str(event["name"]), target=UNKNOWN_GPU, start=start,
-                                      end=end, path=outer)  # fmt: skip
+                name = demangled(str(event["name"]))
+                launch = PackedLaunch(kernel=name, target=UNKNOWN_GPU, start=start, end=end,
+                                      path=outer, thread=UNCALLED, grid=NO_GRID)  # fmt: skip
                 found.append(launch)
             elif lane is not None and lane[1] == "CPU Thread":
                 name = str(event["name"])
@@ -144,12 +146,7 @@ class _Reader:
         processes = {pid: name for (pid, tid), name in names.items() if tid is None}
         for event in slices:
             if event.get("cat") is None and "launch" in event.get("args", {}):
-                start, end = _times(event)
-                args = event["args"]
-                launches[int(args["launch"])] = PackedLaunch(
-                    kernel=str(event["name"]), target=str(args["target"]), start=start, end=end,
-                    grid=_grid(str(args["grid"])), signature=str(args.get("signature", "")),
-                )  # fmt: skip
+                launches[int(event["args"]["launch"])] = _launch(event)
         for event in slices:
             place = processes.get(event["pid"], ""), names.get(_place(event), "")
             if event.get("cat") == "program":
@@ -177,7 +174,8 @@ class _Reader:
         calls = {int(e["id"]): _ns(e["ts"]) for e in self.events
                  if (e.get("ph"), e.get("cat")) == ("s", "call")}  # fmt: skip
         for number, launch in launches.items():
-            launch.path = _path_at(self.host, calls.get(number, launch.start))
+            called = calls.get(number, launch.start)
+            launch.path = launch.path or _path_at(self.host, called)
         return [launches[number] for number in sorted(launches)]
 
     def _host_scope(self, event: dict[str, Any], thread: str, start: int, end: int) -> None:
@@ -230,13 +228,25 @@ def _of_ctas(slices: list[dict[str, Any]]) -> Iterator[PackedLaunch]:
                 yield launch
             stack = [str(name) for name in event.get("args", {}).get("call_stack", ())]
             path = ScopePath.of(name for name in stack if name not in (ROOT, kernel))
-            launch = PackedLaunch(kernel=kernel, target=UNKNOWN_GPU, path=path)
+            launch = PackedLaunch(kernel=kernel, target=UNKNOWN_GPU, path=path, thread=UNCALLED)
         program = launch.programs.setdefault(number, PackedProgram(place=sm))
         start, end = _times(event)
         program.units.setdefault(here[1], []).append(PackedSlice(str(event["name"]), start, end))
         last = here
     if launch is not None:
         yield launch
+
+
+def _launch(event: dict[str, Any]) -> PackedLaunch:
+    """A launch of ours; of a kernel of Triton's, which our traces have as we read it, no call is
+    known."""
+    (start, end), args = _times(event), event["args"]
+    target = str(args["target"])
+    return PackedLaunch(
+        kernel=str(event["name"]), target=target, start=start, end=end,
+        grid=_grid(str(args["grid"])), signature=str(args.get("signature", "")),
+        path=str(args.get("scope", "")), thread=UNCALLED if target == UNKNOWN_GPU else 0,
+    )  # fmt: skip
 
 
 def _program(event: dict[str, Any], place: tuple[str, str], launch: PackedLaunch) -> PackedProgram:

@@ -16,6 +16,7 @@ from proton.trace.join import join
 from proton.trace.model import (
     BOOT,
     NO_PEER,
+    UNCALLED,
     WALL_CLOCKED,
     Clock,
     GPUClock,
@@ -99,6 +100,7 @@ def _moved(run: RawRun, shift: int, number: int, devices: int, name: str) -> Raw
         [*(launch.thread for launch in run.launches), *(s.thread for s in run.host if s.device < 0)]
     )
     threads = {ident: THREADS * number + place for place, ident in enumerate(idents)}
+    threads[UNCALLED] = UNCALLED
     return replace(
         run,
         origin_ns=run.origin_ns + shift,

@@ -28,6 +28,7 @@ WALL_CLOCKED = "on the axis by wall clocks"  # the processes of a merged run who
 # The work of queues whose issues are arrivals of threads: at a barrier of their program, or at
 # memory that other programs of the launch look at.
 BARRIERS, LOCKS = "barriers", "locks"
+UNCALLED = -1  # the thread of a launch whose call nobody saw
 ONE = -1  # `pendings` of a wait that retires one piece of work
 
 
@@ -213,7 +214,8 @@ class Launch:
 
     `host_start` and `host_end` are `time.perf_counter_ns()` around the launch, which on a GPU only
     begins it; `path` joins the host scopes that were open, "" for none. `thread` is the host
-    thread's ident, `device` the GPU's number.
+    thread's ident, `device` the GPU's number. UNCALLED is the thread of a launch whose call nobody
+    saw: then these times are the kernel's own.
     """
 
     kernel: int  # index into Run.kernels
@@ -226,6 +228,11 @@ class Launch:
     path: str = ""
     thread: int = 0
     device: int = 0
+
+    @property
+    def is_called(self) -> bool:
+        """Whether its call on the host is known."""
+        return self.thread != UNCALLED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from proton.trace.strategy import Strategy
 ZERO_NS = 1_000_000_000  # the clock at the run's origin: 0 would mean that there is none
 LONGEST_NS = 1 << 40
 SCHEMA = wire.RecordSchema()
+NO_GRID = (0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ def _paths(work: Sequence[PackedSlice]) -> list[tuple[PackedSlice, ScopePath]]:
 
 @dataclass
 class PackedLaunch:
-    """A launch. One without programs has its times alone; of one with them they are the programs'
-    where `start` is not given."""
+    """A launch. One without programs has its times alone, and the grid NO_GRID where that is not
+    known; of one with them they are the programs' where `start` is not given."""
 
     kernel: str
     target: str
@@ -73,6 +74,7 @@ class PackedLaunch:
     path: str = ""
     grid: tuple[int, int, int] = (1, 1, 1)
     signature: str = ""
+    thread: int = 0
     programs: dict[int, PackedProgram] = field(default_factory=dict)
 
 
@@ -133,6 +135,7 @@ def pack(kernel: Kernel, launch: PackedLaunch) -> Launch:
             _write(buffer, block, number, grid, program, numbers, is_on_gpu(kernel.target))
     return Launch(
         kernel=0, grid=grid, capacity=capacity, buffer=buffer, path=launch.path,
+        thread=launch.thread,
         host_start=start + ZERO_NS, host_end=max(start, end) + ZERO_NS,
     )  # fmt: skip
 

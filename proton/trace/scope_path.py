@@ -7,6 +7,8 @@ attributes and files as it is; "" is the path of what is in no scope.
 import itertools
 from collections.abc import Iterable
 
+from proton.base.symbols import shortened
+
 SEPARATOR = "/"
 FUSED = " + "  # between the names of scopes whose work is one
 INSIDE = ": "  # in such a name, between a scope's and those around it
@@ -36,6 +38,11 @@ class ScopePath(str):
     def name(self) -> str:
         """The innermost name."""
         return self.rpartition(SEPARATOR)[2]
+
+    @property
+    def shown(self) -> str:
+        """The path as tables and sentences have it: with long names in their short forms."""
+        return SEPARATOR.join(map(shortened, self.parts))
 
     @property
     def first(self) -> str:

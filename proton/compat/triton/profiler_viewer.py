@@ -6,6 +6,7 @@
 Triton's functions need the library Hatchet; these have a frame of their own, with `dataframe`.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from proton.compat.triton.profiler_scopes import (
 )
 from proton.viewer.tables.metrics import (
     FORMATS,
+    UTIL,
     MetricNode,
     Values,
     checked_metrics,
@@ -47,7 +49,7 @@ class GraphFrame:
     def dataframe(self) -> pd.DataFrame:
         """A row a frame, from the root on: its name, how deep it lies, its metrics."""
         rows = [(node.name, depth, *values) for depth, node, values in self.rows()]
-        columns = ["name", "depth", *(name + INCLUSIVE for name in self.metrics)]
+        columns = ["name", "depth", *map(_column, self.metrics)]
         return pd.DataFrame(rows, columns=columns)
 
     def rows(self) -> Iterator[tuple[int, MetricNode, list[float]]]:
@@ -58,15 +60,20 @@ class GraphFrame:
         def below(node: MetricNode, depth: int) -> list[tuple[int, MetricNode, list[float]]]:
             inner = [row for child in node.inner for row in below(child, depth + 1)]
             numbers = [values.of(node, name) for name in self.metrics]
-            is_small = bool(numbers) and numbers[0] < self.least and not inner and depth > 0
+            is_small = bool(self.least and numbers) and not numbers[0] >= self.least
+            is_small = is_small and not inner and depth > 0
             return [] if is_small else [(depth, node, numbers), *inner]
 
         return iter(below(self.root, 0))
 
 
+def _column(metric: str) -> str:
+    return metric if metric == UTIL else metric + INCLUSIVE
+
+
 def read(filename: str) -> tuple[GraphFrame, list[str], list[str], dict[str, Any]]:
     """A file's tree, the metrics that count what is inside, those that do not, and what it says of
-    devices: nothing, as no metric here needs it."""
+    devices: nothing, as frames have what metrics need of theirs."""
     return _with_metrics(_tree(filename))
 
 
@@ -108,7 +115,7 @@ def parse(
     root = _tree(filename)
     chosen = checked_metrics(root, metrics)
     kept = filter_frames(GraphFrame(root, tuple(chosen), threshold or 0.0), include, exclude)
-    return kept, [name + INCLUSIVE for name in chosen]
+    return kept, [*map(_column, chosen)]
 
 
 def filter_frames(
@@ -172,8 +179,13 @@ def print_tree(
         print(f"{'   ' * (level - 1)}{'└─ ' * bool(level)}{shown} {name}")
     if print_sorted:
         print(f"Sorted kernels by metric {metrics[0]}")
-        for _, node, values in sorted(rows[1:], key=lambda row: -row[2][chosen[0]]):
+        for _, node, values in sorted(rows[1:], key=lambda row: _largest(row[2][chosen[0]])):
             print(f"{node.name:105} {values[chosen[0]]:.4g}")
+
+
+def _largest(value: float) -> tuple[bool, float]:
+    """What sorts the largest first, and what is not there last."""
+    return math.isnan(value), -value
 
 
 def show_metrics(file_name: str) -> None:

@@ -10,8 +10,6 @@ correlation id, so a slice says which thread asked for it, and when. The package
 """
 
 import contextlib
-import ctypes
-import functools
 import importlib
 import threading
 import time
@@ -203,25 +201,6 @@ class _Activity:
         )
 
 
-@functools.cache
-def _readable(name: str) -> str:
-    """A kernel's name by its symbol: ours as it is written, one of C++ with its types."""
-    if not name.startswith("_Z"):
-        return symbols.written(name)
-    try:
-        library = ctypes.CDLL("libstdc++.so.6")
-        demangle, free = library.__cxa_demangle, ctypes.CDLL(None).free
-    except (OSError, AttributeError):  # its names stay as they are
-        return name
-    demangle.restype, free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-    text = demangle(name.encode(), None, None, None)
-    if not text:
-        return name
-    found = ctypes.string_at(text).decode(errors="replace")
-    free(text)
-    return found
-
-
 class Collector:
     """Listens from its making until `stop`. Raises ProfileError where CUPTI refuses."""
 
@@ -264,7 +243,7 @@ class Collector:
         elif kind == "memset":
             name = "memset"
         else:
-            name = _readable(name)
+            name = symbols.demangled(symbols.written(name))
         name = name.replace(SEPARATOR, "|").replace(FUSED, "+") or "unknown"
         values = _VALUES[kind]
         payload = {values[of]: n for of, n in activity.values.items() if of in values}

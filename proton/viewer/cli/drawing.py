@@ -10,6 +10,7 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.base.words import did_you_mean
+from proton.trace import scope_path
 from proton.viewer.cli import terminal
 from proton.viewer.formats import FileFormat, format_of, formats
 from proton.viewer.pictures.picture import Picture
@@ -127,6 +128,7 @@ def check_found(option: str, pattern: str, names: Iterable[str]) -> None:
     """Raises ProtonError where a regular expression is found in no name, and says which are."""
     known = sorted(set(names))
     if pattern and known and not any(matching(pattern, known)):
+        known = [scope_path.ScopePath(name).shown for name in known]
         there, hint = ", ".join(known[:MOST_NAMES]), did_you_mean(pattern, known)
         raise ProtonError(f"nothing matches {option} {pattern}: there is {there}{hint}")
 

@@ -13,6 +13,7 @@ kernel add, scope load               blocks: numbers have their names, too
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proton.base.text import printable
+from proton.trace.scope_path import ScopePath
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +34,8 @@ GAP = 2  # columns between two of a table
 INDENT = "  "
 WHOLE_FROM = 1000.0  # from which tenths say nothing
 MISSING = ("nan", "<NA>", "None", "NaT")
+OF_NAMES = ("kernel", "scope")  # columns that have long names in their short forms
+UNIT = re.compile(r"(?<=\d) (?=\S)")  # before a unit
 Line = tuple[str, bool]  # and whether it is bold
 
 
@@ -47,7 +51,8 @@ def print_table(
     numbers: Sequence[str] = (),
 ) -> None:
     """Rows of values below the names of their columns."""
-    rows = [[_cell(value) for value in row] for row in values]
+    shown = [_name if name in OF_NAMES else _cell for name in columns]
+    rows = [[cell(value) for cell, value in zip(shown, row, strict=True)] for row in values]
     names = [printable(name) for name in columns]
     table = _Table(names, rows, [name in numbers for name in columns], console.width)
     lines = table.wide() if rows else table.names()
@@ -124,7 +129,7 @@ class _Table:
 
     def _stacked(self, places: Sequence[int]) -> list[Line] | None:
         """With these numbers in columns; None where they do not fit."""
-        table = [[row[place].replace(" ", "") for place in places] for row in self.rows]
+        table = [[UNIT.sub("", row[place]) for place in places] for row in self.rows]
         table.insert(0, [self.columns[place] for place in places])
         widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
         room = self.width - len(INDENT) - sum(widths)
@@ -185,6 +190,10 @@ def folded(text: str, width: int) -> list[str]:
         lines.append(line)
         text = text[len(line) :].removeprefix(" ")
     return [*lines, text]
+
+
+def _name(value: object) -> str:
+    return _cell(ScopePath(value).shown if isinstance(value, str) else value)
 
 
 def _cell(value: object) -> str:

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from proton.base.symbols import shortened
 from proton.base.units import duration
 from proton.viewer.compare.matching import arguments, match
 from proton.viewer.compare.samples import Group, Side, Variant
@@ -125,4 +126,4 @@ def _or_none(value: int | None) -> str:
 
 def _said(kernel: str, what: str, before: Value, after: Value, sentence: str) -> Difference:
     return {"kernel": kernel, "what": what, "before": before, "after": after,
-            "sentence": f"{kernel}: {sentence}"}  # fmt: skip
+            "sentence": f"{shortened(kernel)}: {sentence}"}  # fmt: skip

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from proton.base.errors import ProtonError
+from proton.base.symbols import shortened
 from proton.base.text import printable
 from proton.base.words import did_you_mean, shown
 from proton.trace.tiles import FIELD as TILE
@@ -250,7 +251,7 @@ def _fits(value: str | None, sign: str, pattern: str) -> bool:
 
 def _like(pattern: str, text: str) -> bool:
     """Whether it is the text, or a pattern of it."""
-    return pattern == text or fnmatchcase(text, pattern)
+    return any(pattern == name or fnmatchcase(name, pattern) for name in (text, shortened(text)))
 
 
 def _checked(values: Mapping[str, object], of: type, where: str) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def _covered(rule: Budget, both: Comparison) -> list[Group]:
     groups = [*both.candidate.groups, *both.vanished]
     named = [group for group in groups if rule.covers(group)]
     if not named:
-        known = list(dict.fromkeys(map(str, groups)))
+        known = list(dict.fromkeys(group.shown for group in groups))
         name = f"{rule.kernel}/{rule.scope}" if rule.scope else rule.kernel
         there = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES) or "nothing"
         hint = did_you_mean(name, known)

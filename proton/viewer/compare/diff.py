@@ -87,7 +87,7 @@ class Comparison:
     def title(self, group: Group) -> str:
         """What a thing is called."""
         which = self.variants.get(group.variant, "")
-        return f"{group} ({which})" if which else str(group)
+        return f"{group.shown} ({which})" if which else group.shown
 
     def change(self, group: Group, stat: str, error: float, reference: str = "") -> Change:
         """One scope of the candidate; `error` is the probability that one end misses."""
@@ -101,7 +101,7 @@ class Comparison:
             unit, pairs = LAUNCHES, False
             before = self.baseline.launch_values(was, stat)
             after = self.candidate.launch_values(group, stat)
-        is_beside = bool(reference and was) and str(group) != reference and stat != COUNT
+        is_beside = bool(reference and was) and not group.is_called(reference) and stat != COUNT
         if is_beside and self.in_turns:
             error /= 2  # of two intervals the narrower one is taken: either may miss
         ratio = None if was is None else _ratio(before, after, error, pairs)
@@ -213,9 +213,9 @@ def _ratio(before: np.ndarray, after: np.ndarray, error: float, pairs: bool) -> 
 
 def _beside(side: Side, reference: str, stat: str) -> np.ndarray:
     """What the reference took in each process."""
-    found = [group for group in side.groups if str(group) == reference]
+    found = [group for group in side.groups if group.is_called(reference)]
     if not found:
-        known = [str(group) for group in side.groups]
+        known = [group.shown for group in side.groups]
         hint = did_you_mean(reference, known)
         rule = "reference must be a KERNEL or KERNEL/SCOPE of the runs"
         raise ProtonError(f"{rule}, got {reference!r}{hint}")

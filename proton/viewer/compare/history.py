@@ -74,7 +74,7 @@ def history(side: Side, stat: str) -> list[Trend]:
     found = []
     for group in groups:
         of = which.get(group.variant, "")
-        found.append(_trend(side, group, stat, f"{group} ({of})" if of else str(group)))
+        found.append(_trend(side, group, stat, f"{group.shown} ({of})" if of else group.shown))
     return sorted(
         found,
         key=lambda t: (not t.shifts, bool(t.group.scope), -float(np.nanmax(side.totals(t.group)))),

@@ -107,7 +107,7 @@ def name(change: Change) -> str:
         for key in dict.fromkeys((*old, *new))
         if old.get(key) != new.get(key)
     ]
-    return f"{change.group} ({', '.join(other)})"
+    return f"{change.group.shown} ({', '.join(other)})"
 
 
 def typical(values: np.ndarray, stat: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from proton.base.errors import ProtonError
+from proton.base.symbols import shortened
 from proton.base.units import duration
 from proton.trace.archive import SUFFIX as SUFFIX
 from proton.trace.chrome import SUFFIX as CHROME
@@ -59,6 +60,16 @@ class Group(NamedTuple):
     def __str__(self) -> str:
         place = "" if self.warp == ALL_WARPS else f", warp {self.warp}"
         return f"{self.variant.kernel}{'/' if self.scope else ''}{self.scope}{place}"
+
+    @property
+    def shown(self) -> str:
+        """It in tables and sentences: with a long name of its kernel in its short form."""
+        variant = self.variant._replace(kernel=shortened(self.variant.kernel))
+        return str(self._replace(variant=variant))
+
+    def is_called(self, name: str) -> bool:
+        """Whether it has this name."""
+        return name in (str(self), self.shown)
 
 
 Row = dict[str, float]

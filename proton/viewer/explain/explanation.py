@@ -8,18 +8,19 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from proton.base import markup
+from proton.base.symbols import shortened
 from proton.base.text import printable
 from proton.base.units import duration
 from proton.base.words import counted
-from proton.viewer.explain.finding import Finding, SliceToOpen, Unrecorded
+from proton.trace.chrome import UNKNOWN_GPU
+from proton.viewer.explain.finding import ALL, OF_TRITON, Finding, SliceToOpen, Unrecorded
 from proton.viewer.explain.rule import rules
 from proton.viewer.explain.subject import KernelView, Subject
 from proton.viewer.tables import Tables
 
 TOP = 3  # scopes of a kernel that are named
-NOTHING = (
-    "no finding: nothing that was recorded stands out; proton-tile source has the time by line"
-)
+NOTHING = "no finding: nothing that was recorded stands out"
+LINES = "; proton-tile source has the time by line"
 EMPTY = "no finding: no launch was recorded"
 
 
@@ -45,6 +46,7 @@ class Explanation:
     findings: Sequence[Finding]
     unrecorded: Sequence[Unrecorded]
     warnings: Sequence[str]
+    has_lines: bool = False  # whether scopes in kernels were recorded
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -96,7 +98,7 @@ class Explanation:
     @property
     def nothing(self) -> str:
         """What is said where there is no finding."""
-        return NOTHING if self.kernels else EMPTY
+        return NOTHING + LINES * self.has_lines if self.kernels else EMPTY
 
     def _repr_html_(self) -> str:
         """The findings in a notebook."""
@@ -112,7 +114,8 @@ class Explanation:
 def head(finding: Finding) -> str:
     """The finding in a sentence."""
     place = f" ({finding.file.rpartition('/')[2]}:{finding.line})" if finding.file else ""
-    return f"{finding.kernel}: {finding.sentence}{place}" if finding.kernel else finding.sentence
+    kernel = shortened(finding.kernel)
+    return f"{kernel}: {finding.sentence}{place}" if kernel else finding.sentence
 
 
 def basis(finding: Finding) -> str:
@@ -150,10 +153,12 @@ def unrecorded(found: Explanation) -> list[str]:
     """Each thing that was not recorded, once, with the option that records it."""
     asked: dict[tuple[str, str], list[str]] = {}
     for each in found.unrecorded:
-        asked.setdefault((each.option, each.needs), []).append(each.kernel)
+        asked.setdefault((each.option, each.needs), []).append(shortened(each.kernel))
+    known = {shortened(kernel.kernel) for kernel in found.kernels}
     return [
-        f"{option} records {needs} ({', '.join(dict.fromkeys(kernels))})"
+        f"{option} records {needs} ({ALL if is_of_all else ', '.join(dict.fromkeys(kernels))})"
         for (option, needs), kernels in asked.items()
+        for is_of_all in [len(known) > 1 and known <= set(kernels)]
     ]
 
 
@@ -163,7 +168,7 @@ def title(kernel: KernelTime, found: Explanation) -> str:
     without = f" without {duration(once)} of its start" if once else ""
     parts = ", ".join(f"{path} {part:.0f} %" for path, part in kernel.scopes)
     launches = counted(kernel.launches, "launch", "launches")
-    return f"{kernel.kernel}: {launches}, {duration(kernel.time_ns)}{without}" + (
+    return f"{shortened(kernel.kernel)}: {launches}, {duration(kernel.time_ns)}{without}" + (
         f"; {parts}" if parts else "; no scopes"
     )
 
@@ -179,9 +184,20 @@ def explain(tables: Tables) -> Explanation:
         time_ns=subject.time_ns,
         kernels=tuple(map(_time, kernels)),
         findings=tuple(_ranked(findings)),
-        unrecorded=tuple(each for each in said if isinstance(each, Unrecorded)),
+        unrecorded=_of_triton(subject)
+        or tuple(each for each in said if isinstance(each, Unrecorded)),
         warnings=tuple(tables.loss_warnings()),
+        has_lines=bool(tables.totals.slices),
     )
+
+
+def _of_triton(subject: Subject) -> tuple[Unrecorded, ...]:
+    """What a trace of Triton's Proton lacks, which has kernels or what is inside of them; nothing
+    for other runs."""
+    if not subject.kernels or any(k.kernel.target != UNKNOWN_GPU for k in subject.kernels):
+        return ()
+    has = {"launch-gaps", "waits"} if subject.tables.totals.slices else {"launch-gaps"}
+    return tuple(each for each in OF_TRITON if each.rule not in has)
 
 
 def _ranked(findings: list[Finding]) -> list[Finding]:

@@ -60,4 +60,16 @@ class Unrecorded:
     option: str
 
 
+ALL = "all kernels"
+# What rules need that files of Triton's Proton do not have, and what records it.
+OF_TRITON = tuple(
+    Unrecorded(rule=rule, kernel=ALL, needs=needs, option=option)
+    for rule, needs, option in (
+        ("launch-gaps", "when launches ran: pauses, slow starts, clocks", 'data="trace"'),
+        ("waits", "scopes inside of kernels: waits, late warps, tails, unequal programs",
+         'backend="instrumentation", data="trace"'),
+        ("spills", "registers, spills, occupancy and stalls",
+         "python -m proton --as-triton SCRIPT"),
+    )
+)  # fmt: skip
 Said = Iterable[Finding | Unrecorded]

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from proton.base.symbols import shortened
 from proton.base.units import duration
 from proton.viewer.explain.explanation import TOP, Explanation, KernelTime
-from proton.viewer.explain.finding import LEAST_PART, Finding, Unrecorded
+from proton.viewer.explain.finding import ALL, LEAST_PART, OF_TRITON, Finding, Unrecorded
 from proton.viewer.explain.rules import launch_gaps, utilization
 from proton.viewer.explain.rules.utilization import GOOD, LEAST_NS, LOW
 from proton.viewer.tables.metrics import COUNT, TIME, HatchetFile, MetricNode
@@ -21,13 +22,6 @@ from proton.viewer.tables.rates import RATES, most
 
 HOST_NS = 10_000.0  # of Triton's host for a launch: 10.5 us (benchmarks/results, an H200)
 LEAST_LAUNCHES = 10  # that repeat
-# What other rules need, and what records it.
-ABSENT = (
-    ("launch-gaps", "when launches ran: pauses, slow starts, clocks", 'data="trace"'),
-    ("waits", "scopes inside of kernels: waits, late warps, tails, unequal programs",
-     'backend="instrumentation", data="trace"'),
-    ("spills", "registers, spills, occupancy and stalls", "python -m proton --as-triton SCRIPT"),
-)  # fmt: skip
 OF_WORK = 'hook="triton" with launch_metadata, or scope(name, {"bytes": ..., "flops16": ...})'
 
 
@@ -60,7 +54,7 @@ def explain_sums(file: HatchetFile) -> Explanation:
     work = _work(file.root)
     for each in work:
         used, unknown = _used(each, file.devices.get(each.device, {}))
-        warnings += [f"{each.name}: the most that {each.device or 'its device'} does of "
+        warnings += [f"{shortened(each.name)}: the most that {each.device or 'its device'} does of "
                      f"{', '.join(unknown)} is not known"] if unknown else []  # fmt: skip
         is_long = each.time_ns >= LEAST_NS * max(each.launches, 1.0)
         if used and is_long and max(used.values()) < LOW:
@@ -73,12 +67,11 @@ def explain_sums(file: HatchetFile) -> Explanation:
         ):
             findings.append(_short(kernel))
     if kernels:
-        unrecorded = [Unrecorded(rule=rule, kernel="all kernels", needs=needs, option=option)
-                      for rule, needs, option in ABSENT]  # fmt: skip
+        unrecorded = list(OF_TRITON)
         if not work:
             needs = "how busy the chip is"
-            unrecorded.append(Unrecorded(rule=utilization.RULE.name, kernel="all kernels",
-                                         needs=needs, option=OF_WORK))  # fmt: skip
+            unrecorded.append(Unrecorded(rule=utilization.RULE.name, kernel=ALL, needs=needs,
+                                         option=OF_WORK))  # fmt: skip
     elif others := sorted(file.root.recorded() - {COUNT}):
         warnings.append(f"no frame has {TIME}; there is {', '.join(others)}")
     return Explanation(

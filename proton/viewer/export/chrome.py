@@ -155,7 +155,7 @@ class _Writer:
                 entry = self.raw.launches[launch]
                 args = {"launch": launch, **launch_facts(self.raw.kernels[entry.kernel], entry)}
             yield f"{self._slice(name, place, start, duration)}{_args(NONE, args)}}}"
-            if timed:
+            if timed and self.raw.launches[launch].is_called:
                 yield from self._call(launch, name, place, start)
         yield from self._asked()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from proton.base.symbols import shortened
 from proton.base.units import duration
 from proton.trace.scope_path import SEPARATOR, ScopePath
 from proton.viewer.pictures.picture import FONT, HOST, LAUNCH, Picture, Rectangle, colour
@@ -41,6 +42,11 @@ class FlameNode:
     count: int = 0
     wall: float = 0  # of the root alone: from the first begin to the last end
     inner: dict[str, FlameNode] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> str:
+        """The name in pictures: a long one in its short form."""
+        return shortened(self.name)
 
     def inside(self, name: str, fill: str) -> FlameNode:
         """The node of that name, which is there or is made."""
@@ -115,7 +121,8 @@ def _launches(tables: Tables, where: Filter, root: FlameNode) -> None:
         raw, node = tables.raw.launches[number], of_launch(number)
         node.own += float(launches["dur_ns"].iloc[number])
         node.count += 1
-        _below(root, raw.path).own -= raw.host_end - raw.host_start
+        if raw.is_called:
+            _below(root, raw.path).own -= raw.host_end - raw.host_start
 
 
 def _hosts(tables: Tables, where: Filter, root: FlameNode) -> None:
@@ -174,26 +181,26 @@ def draw(root: FlameNode) -> Picture:
             continue
         x, y = start * scale, HEAD + depth * ROW
         title = (
-            f"{frame.name}\n{duration(frame.time)}, {_share(frame, root)}; "
+            f"{frame.shown}\n{duration(frame.time)}, {_share(frame, root)}; "
             f"self {duration(frame.own)}; {frame.count} times"
         )
         picture.boxes.append(Rectangle(x, y, max(width - 0.6, 0.4), ROW - 1.5, frame.fill, title))
         if width > NAMED_PIXELS:
-            picture.write(x + 3, y + FONT + 1, frame.name, width=width - 5)
+            picture.write(x + 3, y + FONT + 1, frame.shown, width=width - 5)
     return picture
 
 
 def draw_text(root: FlameNode, width: int) -> list[Line]:
     """The graph as lines: a frame a line, its bar below that of what is around it."""
     lines: list[Line] = [[(beginning(_heading(root), width), "")]]
-    names = min(max((len(f.name) + depth for f, _, depth in _walk(root)), default=0), width // 3)
+    names = min(max((len(f.shown) + depth for f, _, depth in _walk(root)), default=0), width // 3)
     room = width - names - 21
     for frame, start, depth in _walk(root):
         if not depth:
             continue
         before = round(room * start / max(root.time, 1))
         drawn = bar(frame.time / max(root.time, 1), room, "=" if depth == 1 else "#")
-        label = fitted(" " * (depth - 1) + frame.name, names)
+        label = fitted(" " * (depth - 1) + frame.shown, names)
         text = f"{label} {duration(frame.time):>9} {_share(frame, root):>8} "
         lines.append([(text + " " * min(before, room - len(drawn)), ""), (drawn, frame.fill)])
     return lines

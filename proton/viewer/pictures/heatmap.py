@@ -103,7 +103,7 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     labels = [_label(by, values[:, k * each : (k + 1) * each], several) for k in range(count)]
     value = spent.reshape(count, columns) / width / np.maximum(members, 1)
     title = f"{tables.name}: units in scopes at once, by {by.value}"
-    if span != timeline.span:
+    if count and span != timeline.span:
         title += "; while launches run (--start 0: all)"
     return Heat(title=title, labels=labels, span=span, value=value)
 

@@ -79,7 +79,7 @@ def _data(timeline: Timeline, view: tuple[int, int]) -> dict[str, object]:
         "heights": timeline.heights.tolist(),
         "rows": np.bincount(timeline.row, minlength=int(timeline.heights.sum())).tolist(),
         "names": [
-            [*(printable(part) for part in (n.text, n.path, n.source)), n.number]
+            [*(printable(part) for part in (n.shown, n.path, n.source)), n.number]
             for n in timeline.names
         ],
         "payload": [

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from proton.base.symbols import within
 from proton.base.text import printable
 from proton.base.units import moment
 
@@ -76,6 +77,7 @@ class Picture:
 def fitting(text: str, width: float, size: int = FONT) -> str:
     """As much of a text as has room, with an ellipsis where it is cut."""
     room = int(width / (LETTER * size))
+    text = within(text, room)
     if len(text) <= room:
         return text
     return f"{text[: room - 1]}…" if room >= 3 else ""

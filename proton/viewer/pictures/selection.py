@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proton.base.errors import ProtonError
+from proton.trace.scope_path import ScopePath
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,9 @@ EVERYTHING = Selection()
 
 
 def matching(pattern: str, texts: Sequence[str]) -> list[bool]:
-    """Of each text whether the regular expression is found in it."""
+    """Of each name whether the regular expression is found in it, or in its short form."""
     try:
         compiled = re.compile(pattern)
     except re.error as error:
         raise ProtonError(f"{pattern!r} is no regular expression: {error}") from None
-    return [bool(compiled.search(text)) for text in texts]
+    return [bool(compiled.search(t) or compiled.search(ScopePath(t).shown)) for t in texts]

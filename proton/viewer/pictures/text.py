@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
+from proton.base.symbols import within
 from proton.base.text import printable
 from proton.base.units import moment
 
@@ -21,7 +22,7 @@ SHADES = " .:-=+*#%@"
 
 def fitted(text: str, width: int) -> str:
     """The text in so many columns, cut or filled up."""
-    shown = printable(text)
+    shown = within(printable(text), width)
     if cell_len(shown) > width and width > 4:
         shown = set_cell_size(shown, width - 2) + ".."
     return set_cell_size(shown, max(width, 0))

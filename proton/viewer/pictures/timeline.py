@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from proton.base.symbols import shortened
 from proton.base.units import duration
 from proton.trace.model import HostSlice
 from proton.trace.nesting import lanes, nest
@@ -71,6 +72,11 @@ class Name:
     path: str
     source: str = ""
     number: int = 0
+
+    @property
+    def shown(self) -> str:
+        """The name in pictures: a long one in its short form."""
+        return shortened(self.text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,13 +192,17 @@ class Timeline:
                 "track": tracks[slices.track],
                 "level": self.level,
                 "kind": [SliceKind(kind).name.lower() for kind in slices.kind.tolist()],
-                "name": [self.label(row) for row in range(len(self))],
+                "name": [self.name(row) for row in range(len(self))],
                 "start_ns": slices.start,
                 "dur_ns": slices.end - slices.start,
             }
         )
 
     def label(self, row: int) -> str:
+        """What a slice is called in pictures."""
+        return shortened(self.name(row))
+
+    def name(self, row: int) -> str:
         """What a slice is called; a program with its coordinates."""
         if self.slices.kind[row] != SliceKind.PROGRAM:
             return self.names[self.slices.name[row]].text
@@ -326,10 +336,11 @@ class _Builder:
     def _launches(self) -> list[Slices]:
         """Launches, and the host's part of those that have times of their own on a GPU."""
         start, duration = launch_times(self.raw, self.records)
-        own = self.records.gpu.launches if self.records.gpu is not None else {}
-        on_host = [self._host_track(launch.thread) for launch in self.raw.launches]
+        on_gpu = self.tables.launches["clock"].to_numpy() == "gpu"
+        is_called = np.array([launch.is_called for launch in self.raw.launches], bool)
+        on_host = [self._host_track(x.thread) if x.is_called else NONE for x in self.raw.launches]
         track = list(on_host)
-        for number in own:
+        for number in np.flatnonzero(on_gpu).tolist():
             device = self.raw.launches[number].device
             track[number] = self._track(GPUS, [(gpu_name(self.raw, device), device), LAUNCHES])
         count = np.arange(len(track))
@@ -337,7 +348,7 @@ class _Builder:
         called = [launch.host_start - self.raw.origin_ns for launch in self.raw.launches]
         ended = [launch.host_end - self.raw.origin_ns for launch in self.raw.launches]
         calls = self._by_launch(SliceKind.CALL, on_host, called, ended, count)
-        return [launches, calls[np.array(sorted(own), np.int64)]]
+        return [launches, calls[np.flatnonzero(on_gpu & is_called)]]
 
     def _by_launch(
         self,

@@ -87,7 +87,7 @@ def _legend(timeline: Timeline, width: int) -> list[list[tuple[float, str, str]]
     lines: list[list[tuple[float, str, str]]] = []
     x = float(width)
     for number in names[np.argsort(-time, kind="stable")[:MOST_NAMES]].tolist():
-        text = fitting(printable(timeline.names[number].text), width / 4)
+        text = fitting(printable(timeline.names[number].shown), width / 4)
         size = FONT + 5 + LETTER * FONT * len(text) + 14
         if x + size > width:
             lines.append([])
@@ -222,7 +222,7 @@ class _Drawing:
             y = self.tops[track] + (row - first_row[track]) * ROW
             of_name = timeline.names[name]
             shade = fill(kind, of_name)
-            title = f"mostly {of_name.text}"
+            title = f"mostly {of_name.shown}"
             box = Rectangle(LEFT + column, float(y), count, ROW - 1.5, shade, title)
             self.picture.boxes.append(box)
 

@@ -124,7 +124,7 @@ def _legend(timeline: Timeline, marks: dict[tuple[int, int], str], width: int) -
     """What each character is."""
     entries: dict[str, Line] = {}
     for (kind, name), mark in marks.items():
-        word = WORDS.get(mark) or timeline.names[name].text
+        word = WORDS.get(mark) or timeline.names[name].shown
         entries.setdefault(
             mark, [(mark, fill(kind, timeline.names[name])), (" " + beginning(word, width - 4), "")]
         )

@@ -66,7 +66,7 @@ def thread_name(thread: int) -> str:
 def host_thread_names(raw: RawRun) -> dict[int, str]:
     """What host threads are called, by their idents: `host thread 0` for the one that did something
     first, and so on. An ident is an address; those of merged runs are small numbers, and stay."""
-    moments = [(launch.host_start, launch.thread) for launch in raw.launches]
+    moments = [(launch.host_start, launch.thread) for launch in raw.launches if launch.is_called]
     moments += [(slice_.start, slice_.thread) for slice_ in raw.host if slice_.device < 0]
     idents = dict.fromkeys(ident for _, ident in sorted(moments))
     free = (number for number in itertools.count() if number not in idents)
@@ -105,6 +105,8 @@ def launch_facts(kernel: Kernel, launch: Launch) -> dict[str, int | float | str]
         value = kernel.options.get(name)
         if isinstance(value, int):
             facts[name] = value
+    if not launch.is_called and launch.path:  # no call lies in it on a track
+        facts["scope"] = launch.path
     if kernel.on_gpu and isinstance(blocks, int):
         threads = kernel.units * kernel.unit_warps * WARP_SIZE * blocks
         facts["occupancy"] = threads / GPUTarget.parse(kernel.target).facts.sm_threads

@@ -3,22 +3,27 @@ Hatchet file of Triton's Proton.
 
 A Hatchet file is a JSON list whose first entry is the root: objects with `frame`, `metrics` and
 `children`. Metrics that are recorded are sums over what ended in that frame, inner frames apart;
-those that are shown include what is inside, and rates are quotients of such sums.
+those that are shown include what is inside, and rates are quotients of such sums. Only `util` is of
+a kernel alone: the least time in which its device does the work that was said, as a part of the
+time that it took.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from proton.base.errors import ProtonError
+from proton.base.symbols import demangled
 from proton.base.words import did_you_mean
 from proton.trace.scope_path import ScopePath
 from proton.viewer.tables.msgpack import unpacked
+from proton.viewer.tables.rates import most
 from proton.viewer.tables.tables import Tables
 
 HATCHET, HATCHET_MSGPACK = ".hatchet", ".hatchet_msgpack"
@@ -28,6 +33,17 @@ TIMES = {"time": TIME, "cpu_time": "cpu_time (ns)"}
 TIME_UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 SCALES = {"": 1.0, "g": 1e9, "t": 1e12}
 PERCENT = "%"
+UTIL = "util"
+FLOPS = {f"flops{width}": width for width in (8, 16, 32, 64)}  # that `util` counts
+_Facts = Mapping[str, float]
+# Operations of 8 bits in a second by the architecture, as `util` of Triton's viewer has them
+# (triton/profiler/specs.py of 3.8): wider ones are fewer by their width.
+_MOST_OF_8_BITS: dict[int, Callable[[float, float], float]] = {  # of SMs and GHz
+    80: lambda sms, ghz: 624e12,
+    89: lambda sms, ghz: 330.3e12,
+    90: lambda sms, ghz: 1513e12 * sms / 114 * ghz / 1.755,
+    100: lambda sms, ghz: 16384e9 * sms * ghz,
+}
 MOST_DEPTH = 500
 FORMATS = ("full", "file_function_line", "function_line", "file_function")
 
@@ -41,6 +57,7 @@ class MetricNode:
     inner: list[MetricNode] = field(default_factory=list)
     sides: tuple[MetricNode, MetricNode] | None = None  # of a difference: its frames in both trees
     device: str = ""  # that ran it, as `HatchetFile.devices` has it
+    facts: Mapping[str, float] = field(default_factory=dict)  # of that
 
     @property
     def is_kernel(self) -> bool:
@@ -48,8 +65,10 @@ class MetricNode:
         return bool(self.metrics.get(COUNT) and self.metrics.get(TIME))
 
     def total(self, metric: str) -> float:
-        """The sum over the frame and all inside."""
-        return self.metrics.get(metric, 0.0) + sum(node.total(metric) for node in self.inner)
+        """The sum over the frame and all inside; NaN where none has it."""
+        sums = [self.metrics.get(metric, math.nan), *(node.total(metric) for node in self.inner)]
+        there = [value for value in sums if not math.isnan(value)]
+        return sum(there) if there else math.nan
 
     def all(self) -> Iterator[MetricNode]:
         """The frame and all inside."""
@@ -107,7 +126,7 @@ def hatchet_of(content: list[Any], name: str) -> HatchetFile:
         for kind, all_ in (content[1] if len(content) > 1 else {}).items()
         for number, facts in all_.items()
     }  # fmt: skip
-    return HatchetFile(name=name, root=_node(content[0], 0), devices=devices)
+    return HatchetFile(name=name, root=_node(content[0], 0, devices), devices=devices)
 
 
 def of_hatchet(path: Path) -> MetricNode:
@@ -123,14 +142,15 @@ def is_hatchet(path: Path) -> bool:
         return file.read(64).lstrip().startswith(b"[")
 
 
-def _node(entry: dict[str, Any], depth: int) -> MetricNode:
+def _node(entry: dict[str, Any], depth: int, devices: Mapping[str, _Facts]) -> MetricNode:
     if depth > MOST_DEPTH:
         raise ValueError(f"frames lie deeper than {MOST_DEPTH}")
     metrics = entry.get("metrics", {})
     numbers = {k: float(v) for k, v in metrics.items() if _is_number(v)}
-    inner = [_node(child, depth + 1) for child in entry.get("children", [])]
+    inner = [_node(child, depth + 1, devices) for child in entry.get("children", [])]
     device = f"{metrics.get('device_type', '')} {metrics.get('device_id', '')}".strip()
-    return MetricNode(str(entry["frame"]["name"]), numbers, inner, device=device)
+    name = demangled(str(entry["frame"]["name"]))
+    return MetricNode(name, numbers, inner, device=device, facts=devices.get(device, {}))
 
 
 def _is_number(value: object) -> bool:
@@ -150,8 +170,41 @@ def known_metrics(root: MetricNode) -> list[str]:
     if TIME in there:
         names += [f"{s}byte/s" for s in SCALES if BYTES in there]
         names += [f"{s}{rate}/s" for rate in _rates(there) for s in SCALES]
+        names += [UTIL] if any(node.facts and _work(node) for node in root.all()) else []
     names += sorted(name for name in recorded if name != COUNT)
     return names + [f"{name}/{PERCENT}" for name in recorded]
+
+
+def _work(node: MetricNode) -> dict[str, float]:
+    """The work of a kernel that `util` counts."""
+    return {name: node.metrics[name] for name in (BYTES, *FLOPS) if name in node.metrics}
+
+
+def _utilization(node: MetricNode, time: str) -> float:
+    """What `util` is of a kernel; NaN of other frames, and where no work was said."""
+    work, took = _work(node), node.metrics.get(time)
+    if not (node.facts and work and took):
+        return math.nan
+    seconds = {name: value / _most(name, node) for name, value in work.items()}
+    moving = seconds.pop(BYTES, 0.0)
+    return max(moving, sum(seconds.values())) * TIME_UNITS["s"] / took
+
+
+def _most(metric: str, node: MetricNode) -> float:
+    """What `util` takes the device of a kernel to do at most in a second; raises ProtonError where
+    that is not known."""
+    found, facts = 0.0, node.facts
+    if node.device.startswith("CUDA") and metric == BYTES:
+        found = most(BYTES, facts)
+    elif node.device.startswith("CUDA"):
+        of_8_bits = _MOST_OF_8_BITS.get(int(facts.get("arch", 0)))
+        sms, ghz = facts.get("num_sms", 0.0), facts.get("clock_rate", 0.0) / 1e6
+        found = of_8_bits(sms, ghz) * 8 / FLOPS[metric] if of_8_bits else 0.0
+    if not found:
+        known = ", ".join(map(str, _MOST_OF_8_BITS))
+        rule = f"{UTIL} knows GPUs by CUDA, and operations of the architectures {known}"
+        raise ProtonError(f"{rule}, not {metric} of {node.device}: ask for rates, as gbyte/s")
+    return found
 
 
 def _plain(root: MetricNode) -> dict[str, str]:
@@ -176,37 +229,44 @@ class Values:
         """One metric of a frame."""
         if node.sides is None:
             return self._of(node, metric, 0)
-        first, second = (self._of(side, metric, n) for n, side in enumerate(node.sides))
+        sides = [self._of(side, metric, n) for n, side in enumerate(node.sides)]
+        if all(map(math.isnan, sides)):
+            return math.nan
+        first, second = (0.0 if math.isnan(value) else value for value in sides)
         return second - first
 
     def _of(self, node: MetricNode, metric: str, tree: int) -> float:
         recorded, (name, _, unit) = self.recorded[tree], metric.partition("/")
         time, of = recorded.get("time", TIME), name.removeprefix("avg_")
+        if metric == UTIL:
+            return _utilization(node, time)
         if of in TIMES and unit in TIME_UNITS:
             value = node.total(recorded.get(of, TIMES[of])) / TIME_UNITS[unit]
-            return value / max(node.total(COUNT), 1.0) if of != name else value
+            return value / (node.total(COUNT) or math.nan) if of != name else value
         if unit == "s":
             scale = name[0] if name[0] in SCALES else ""
             rates = {"byte": BYTES, **_rates(recorded.values())}
             seconds = node.total(time) / TIME_UNITS["s"]
             rate = rates.get(name.removeprefix(scale), "")
-            return node.total(rate) / SCALES[scale] / seconds if seconds else 0.0
+            return node.total(rate) / SCALES[scale] / (seconds or math.nan)
         value = node.total(recorded.get(name, name))
         if unit != PERCENT:
             return value
         whole = self.roots[tree].total(recorded.get(name, name))
-        return 100 * value / whole if whole else 0.0
+        return 100 * value / (whole or math.nan)
 
 
 def checked_metrics(root: MetricNode, metrics: Sequence[str]) -> list[str]:
-    """The metrics as they are called, whatever their case; raises ProtonError where one is not
-    known of a tree."""
+    """The metrics as they are called, whatever their case, with or without a unit in brackets;
+    raises ProtonError where one is not known of a tree."""
     known = known_metrics(root)
-    for name in metrics:
-        if name.lower() not in known:
+    with_units = {recorded.lower(): plain for plain, recorded in _plain(root).items()}
+    names = [with_units.get(name.lower(), name.lower()) for name in metrics]
+    for name in names:
+        if name not in known:
             hint = did_you_mean(name, known)
             raise ProtonError(f"metric must be one of {', '.join(known)}, got {name!r}{hint}")
-    return [name.lower() for name in metrics]
+    return names
 
 
 def diff(first: MetricNode, second: MetricNode) -> MetricNode:

@@ -156,12 +156,12 @@ def launches(raw: RawRun, records: RecordTable) -> pd.DataFrame:
     """One row a launch."""
     import pandas as pd
 
-    count = len(raw.launches)
-    tracks = records.tracks
+    count, tracks = len(raw.launches), records.tracks
     states = count_states(records.programs, count)
     kernels = [raw.kernels[launch.kernel] for launch in raw.launches]
     start, duration = launch_times(raw, records)
-    own = records.gpu.launches if records.gpu is not None else {}
+    own = {number for number, launch in enumerate(raw.launches) if not launch.is_called}
+    own.update(records.gpu.launches if records.gpu is not None else ())
 
     def total(column: np.ndarray) -> np.ndarray:
         before = np.concatenate([[0], np.cumsum(column)])

@@ -18,6 +18,7 @@ import numpy as np
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.trace.nesting import Nesting, apart, levels, nest, some_tracks
+from proton.trace.scope_path import ScopePath
 from proton.trace.visits import Visits
 from proton.viewer.tables.columns import Columns, Key, of_frame
 from proton.viewer.tables.rates import Peaks, rates
@@ -108,7 +109,8 @@ def _in_path(columns: Columns, text: str) -> np.ndarray:
     kernel, scope = columns.key("kernel"), columns.key("scope")
     pair, inverse = np.unique(kernel.codes * len(scope.values) + scope.codes, return_inverse=True)
     of = [divmod(number, len(scope.values)) for number in pair.tolist()]
-    found = [bool(pattern.search(f"{kernel.values[k]}/{scope.values[s]}")) for k, s in of]
+    paths = [ScopePath(f"{kernel.values[k]}/{scope.values[s]}") for k, s in of]
+    found = [bool(pattern.search(path) or pattern.search(path.shown)) for path in paths]
     return np.array(found, bool)[inverse.ravel()]
 
 

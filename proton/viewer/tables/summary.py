@@ -11,8 +11,10 @@ import numpy as np
 
 from proton.base import markup
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.trace.model import BOOT, OPERATOR, WALL_CLOCKED
 from proton.trace.operators import NO_ONE, Operators
+from proton.trace.scope_path import ScopePath
 from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
@@ -22,12 +24,14 @@ from proton.viewer.tables.rows import CORRECTED, LAUNCH, METRICS, RAW
 from proton.viewer.tables.stats import TIMES, Filter
 from proton.viewer.tables.tables import Tables
 from proton.viewer.tables.units import with_units
+from proton.viewer.tables.waiting import union
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CUPTI, TORCH = "seen by CUPTI", "torch"  # facts of what is no kernel of Proton's
 ROWS = 20  # of a table in a notebook
+LONG_PAUSE = 0.5  # of the wall: shares of it then say little of what launches take
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,7 @@ class Summary:
 def summary(run: Tables) -> Summary:
     """What to know first about the run."""
     t = run.totals
+    wall = max(wall_ns(run, Filter()), 1.0)
     facts = {
         "run": run.name,
         "launches": str(t.launches),
@@ -72,6 +77,7 @@ def summary(run: Tables) -> Summary:
         "marks": str(t.marks),
         **({"events": str(t.events)} if t.events else {}),
         **({"flights": str(t.flights)} if t.flights else {}),
+        **_long_pause(run, wall),
         **_placed(run),
         **_activities(run),
         "records": f"{t.written} written, {t.kept} kept",
@@ -80,7 +86,6 @@ def summary(run: Tables) -> Summary:
         **_kernel_facts(run),
         **{key: str(value) for key, value in run.raw.machine.items() if key != BOOT},
     }
-    wall = max(wall_ns(run, Filter()), 1.0)
     hosts, kernels = (
         table.assign(wall=100 * table["total"] / wall)
         for table in (run.stats(("scope",), RAW, "host"), run.stats(("kernel",), RAW, LAUNCH))
@@ -100,6 +105,17 @@ def wall_ns(tables: Tables, where: Filter) -> float:
     if not chosen.any():
         return 0.0
     return float((start + length)[chosen].max() - start[chosen].min())
+
+
+def _long_pause(run: Tables, wall: float) -> dict[str, str]:
+    """The longest time between two launches, where that is most of the wall."""
+    begin = run.launches["start_ns"].to_numpy()
+    starts, ends = union(begin, begin + run.launches["dur_ns"].to_numpy())
+    gaps = starts[1:] - ends[:-1]
+    if not gaps.size or gaps.max() < LONG_PAUSE * wall:
+        return {}
+    after = int(np.flatnonzero(begin == starts[1 + gaps.argmax()])[0])
+    return {"longest pause": f"{duration(gaps.max())} of {duration(wall)}, before launch {after}"}
 
 
 def _placed(run: Tables) -> dict[str, str]:
@@ -125,7 +141,7 @@ def _html(table: pd.DataFrame) -> str:
     shown = with_units(table.head(ROWS), TIMES)
     for name in ("kernel", "scope"):
         if name in shown:
-            shown = shown.assign(**{name: shown[name].map(printable).astype(str)})
+            shown = shown.assign(**{name: [printable(ScopePath(n).shown) for n in shown[name]]})
     return str(shown.to_html(index=False, border=0))
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from proton.base.symbols import shortened
 from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.units import readable
@@ -34,9 +35,11 @@ def launches(
     format = Shape.JSON if to_json else format
     run = Run.load(file)
     table = run.launches.rename_axis("launch").reset_index()
-    table = table[table["kernel"] == kernel] if kernel else table
+    if kernel:
+        named = [name for name in table["kernel"].unique() if kernel in (name, shortened(name))]
+        table = table[table["kernel"].isin(named)]
     shown = ["launch", *SHOWN] if format is Shape.TABLE else list(table.columns)
     table = table[shown].head(limit) if limit else table[shown]
-    table = table.assign(grid=table["grid"].map(str))
+    table = table.assign(grid=[str(grid) if any(grid) else "" for grid in table["grid"]])
     print_frame(readable(table) if format is Shape.TABLE else table, format, NUMBERS)
     warn(run)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proton.base.symbols import shortened
 from proton.base.words import counted
 from proton.trace.model import Kernel
 from proton.viewer.cli import terminal
@@ -52,8 +53,9 @@ def list_(
         ]
         if label != kernel.name:
             about.append(str(kernel.options.get(SIGNATURE, "")))
-        terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")
-        print_table(console, COLUMNS, _scope_rows(kernel))
+        terminal.print_title(console, f"{shortened(label)}: {', '.join(filter(None, about))}")
+        if rows := [*_scope_rows(kernel)]:
+            print_table(console, COLUMNS, rows)
     warn(run)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +9,12 @@ from typing import Annotated
 
 import typer
 
-from proton.base.errors import ProtonError
+from proton.base.symbols import shortened
 from proton.base.text import printable
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import Json, app, warn
 from proton.viewer.cli.table import print_table
+from proton.viewer.pictures.selection import matching
 from proton.viewer.run import Run
 from proton.viewer.tables.metrics import (
     FORMATS,
@@ -52,7 +52,7 @@ def metrics(
     ] = "",
     list_: Annotated[bool, typer.Option("--list", "-l", help="List the metrics.")] = False,
     include: Annotated[
-        str, typer.Option("--include", "-i", help="Only frames with this regex, and their paths.")
+        str, typer.Option("--include", "-i", help="Frames with this regex, around and inside.")
     ] = "",
     exclude: Annotated[
         str, typer.Option("--exclude", "-e", help="No frames with this regex, nor what is inside.")
@@ -98,9 +98,9 @@ def metrics(
         chosen or [n for n in ("time/ms", *known_metrics(root)) if n in known_metrics(root)][:1]
     )
     chosen = checked_metrics(root, chosen)
-    kept = _filtered(root, _regex(include), _regex(exclude), bool(include)) or MetricNode(root.name)
+    kept = _filtered(root, include, exclude) or MetricNode(root.name)
     shown = _Shown(Values(root), chosen, threshold, format)
-    rows = [row for row in _rows(kept, shown) if row[0] <= depth]
+    rows = [row for row in _rows(kept, shown) if row[0] < depth]
     if to_json:
         print(json.dumps([_entry(row, chosen) for row in rows]))
     else:
@@ -114,16 +114,19 @@ def _print_names(names: Sequence[str], to_json: bool) -> None:
 
 def _entry(row: Row, metrics: list[str]) -> dict[str, object]:
     level, name, values = row
-    return {"level": level, "name": name, **dict(zip(metrics, values, strict=True))}
+    there = (None if math.isnan(value) else value for value in values)
+    return {"level": level, "name": name, **dict(zip(metrics, there, strict=True))}
 
 
 def _print_tree(rows: list[Row], chosen: list[str], print_sorted: bool) -> None:
     """The tree, and below it the list where that is asked for."""
-    _print([(" " * 2 * level + name, values) for level, name, values in rows], chosen)
+    _print([(" " * 2 * level + shortened(name), values) for level, name, values in rows], chosen)
     if print_sorted:
-        largest = sorted(rows, key=lambda row: -row[2][0]) if chosen else rows
+        largest = (
+            sorted(rows, key=lambda row: (math.isnan(row[2][0]), -row[2][0])) if chosen else rows
+        )
         terminal.print_title(terminal.stdout(), f"sorted by {', '.join(chosen[:1])}")
-        _print([(name, values) for _, name, values in largest], chosen)
+        _print([(shortened(name), values) for _, name, values in largest], chosen)
 
 
 def _read(file: Path) -> MetricNode:
@@ -134,24 +137,15 @@ def _read(file: Path) -> MetricNode:
     return of_run(run)
 
 
-def _regex(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ProtonError(f"{text!r} is no regular expression: {error}") from None
-
-
-def _filtered(
-    node: MetricNode, include: re.Pattern[str], exclude: re.Pattern[str], some: bool
-) -> MetricNode | None:
-    """The tree without what is excluded, and of the rest what leads to what is included."""
-    if exclude.pattern and exclude.search(node.name):
+def _filtered(node: MetricNode, include: str, exclude: str) -> MetricNode | None:
+    """The tree without what is excluded, and of the rest what is included, with what is around and
+    inside."""
+    if exclude and any(matching(exclude, [node.name])):
         return None
-    inside = [_filtered(inner, include, exclude, some) for inner in node.inner]
+    is_included = any(matching(include, [node.name]))
+    inside = [_filtered(inner, "" if is_included else include, exclude) for inner in node.inner]
     kept = [inner for inner in inside if inner is not None]
-    if some and not kept and not include.search(node.name):
-        return None
-    return replace(node, inner=kept)
+    return replace(node, inner=kept) if kept or is_included else None
 
 
 def _rows(node: MetricNode, shown: _Shown, level: int = 0) -> list[Row]:
@@ -159,7 +153,7 @@ def _rows(node: MetricNode, shown: _Shown, level: int = 0) -> list[Row]:
     than the threshold is there if one inside of it is not."""
     inner = [row for child in node.inner for row in _rows(child, shown, level + 1)]
     values = [shown.values.of(node, name) for name in shown.metrics]
-    is_small = shown.least and values and values[0] < shown.least
+    is_small = shown.least and values and not values[0] >= shown.least
     if is_small and not inner:
         return []
     return [(level, formatted(node.name, shown.format), values), *inner]
@@ -167,7 +161,7 @@ def _rows(node: MetricNode, shown: _Shown, level: int = 0) -> list[Row]:
 
 def _decimals(column: Sequence[float]) -> int:
     """Three, as Triton has; more where nothing but zeros would be left."""
-    largest = max(map(abs, column), default=0.0)
+    largest = max((abs(value) for value in column if not math.isnan(value)), default=0.0)
     small = 0 < largest < 1 and math.isfinite(largest)
     return DECIMALS - 1 - math.floor(math.log10(largest)) if small else DECIMALS
 
@@ -176,7 +170,8 @@ def _print(rows: list[tuple[str, list[float]]], metrics: list[str]) -> None:
     columns = zip(*(numbers for _, numbers in rows), strict=True)
     decimals = [_decimals(column) for column in columns]
     values = (
-        [*(f"{value:z.{n}f}" for value, n in zip(numbers, decimals, strict=True)), name]
+        [*("" if math.isnan(v) else f"{v:z.{n}f}" for v, n in zip(numbers, decimals, strict=True)),
+         name]
         for name, numbers in rows
-    )
+    )  # fmt: skip
     print_table(terminal.stdout(), [*metrics, "scope"], values, metrics)

@@ -143,12 +143,17 @@ def stats(
     shown = _sorted(table, sort, tree)
     if not len(shown):
         check_included(run, include)
-    _print(run, keys[0], shown.head(limit) if limit else shown, format, metric)
+    _print(run, keys[0], shown.head(limit) if limit else shown, format, metric, kind)
     warn(run)
 
 
 def _print(
-    run: Run, groups: list[str], table: "pd.DataFrame", format: Shape, metric: Metric
+    run: Run,
+    groups: list[str],
+    table: "pd.DataFrame",
+    format: Shape,
+    metric: Metric,
+    kind: CountedKind,
 ) -> None:
     """The table; for people with units, and with what its durations are."""
     match format:
@@ -164,6 +169,10 @@ def _print(
             elif named := [name for name in groups if name.startswith(PAYLOAD)]:
                 names = printable(", ".join(name.removeprefix(PAYLOAD) for name in named))
                 terminal.print_title(terminal.stdout(), f"nothing that is shown has {names}")
+            elif kind.value not in (there := list(run.frame["kind"].unique())):
+                rule = f"nothing of the kind {kind.value} is on record"
+                known = f": there is --kind {', '.join(there)}" if there else ""
+                terminal.print_title(terminal.stdout(), rule + known)
 
 
 def check_included(run: Run, include: str) -> None:

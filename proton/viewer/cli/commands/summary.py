@@ -13,7 +13,8 @@ from proton.viewer.tables.stats import COLUMNS, TIMES
 from proton.viewer.tables.units import with_units
 
 SCOPES = 20
-SHOWN = ["kernel", "variant", "scope", "count", "total", "wall", "self", "mean", "p99", "max"]
+SHOWN = ["kernel", "variant", "scope", "count", "total", "wall", "self", "share",
+         "mean", "p99", "max"]  # fmt: skip
 
 
 @app.command()
@@ -52,7 +53,9 @@ def summary(
     terminal.print_facts(console, found.facts)
     for title, metric, table in found.tables:
         if len(table):
-            shown = table[[name for name in SHOWN if name in table]].head(SCOPES)
+            # Launches lie in each other nowhere, so that their self time is the total.
+            hidden = "self" if table is found.kernels else "share"
+            shown = table[[n for n in SHOWN if n in table and n != hidden]].head(SCOPES)
             console.print()
             terminal.print_title(console, f"{title}, {METRICS[metric]}")
             print_frame(with_units(shown, TIMES), Shape.TABLE, (*COLUMNS, "wall"))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from proton.base.symbols import shortened
 from proton.base.units import duration
 from proton.viewer.explain.finding import Finding, Said, SliceToOpen
 from proton.viewer.explain.rule import Rule
@@ -13,6 +14,7 @@ from proton.viewer.explain.subject import Subject
 
 LEAST = 0.2  # of the time of a series
 LEAST_LAUNCHES = 5
+MOST_NAMES = 3
 MOST = 100.0  # times a launch: a longer pause is work of its own
 
 
@@ -28,13 +30,15 @@ def find(subject: Subject) -> Said:
         typical, length = float(np.median(gaps)), float(np.median(durations[series]))
         if typical < LEAST * (typical + length) or typical > MOST * max(length, 1.0):
             continue
-        call = float(np.median([raw.launches[n].host_end - raw.launches[n].host_start
-                                for n in series.tolist()]))  # fmt: skip
+        calls = [raw.launches[n].host_end - raw.launches[n].host_start for n in series.tolist()
+                 if raw.launches[n].is_called]  # fmt: skip
+        call = {"call_ns": float(np.median(calls))} if calls else {}
         names = list(dict.fromkeys(labels[n] for n in series.tolist()))
         on_gpu = raw.kernels[raw.launches[int(series[0])].kernel].on_gpu
         middle = int(series[int(np.argsort(gaps, kind="stable")[gaps.size // 2])])
-        whose = f" of {', '.join(names[:3])}" if len(names) > 1 else ""
-        of = f"a call takes {duration(call)}; " if on_gpu else ""
+        shown = [*map(shortened, names[:MOST_NAMES]), *["..."] * (len(names) > MOST_NAMES)]
+        whose = f" of {', '.join(shown)}" if len(names) > 1 else ""
+        of = f"a call takes {duration(call['call_ns'])}; " if on_gpu and call else ""
         yield Finding(
             rule=RULE.name,
             kernel=names[0] if len(names) == 1 else "",
@@ -46,7 +50,7 @@ def find(subject: Subject) -> Said:
                     "Python between them") if on_gpu else
             "fewer and larger launches: let one grid do the work of several",
             visits=int(series.size),
-            numbers={"pause_ns": typical, "launch_ns": length, "call_ns": call,
+            numbers={"pause_ns": typical, "launch_ns": length, **call,
                      "pause_percent": 100 * typical / (typical + length)},
             slices=(SliceToOpen(launch=middle, start_ns=int(starts[middle]),
                                 dur_ns=int(durations[middle] + typical)),),

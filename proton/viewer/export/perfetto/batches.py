@@ -124,6 +124,10 @@ class Batches:
             kernel = raw.kernels[launch.kernel]
             notes: dict[str, Value] = {"launch": number, "variant": variant}
             notes |= launch_facts(kernel, launch) | dict(zip(COUNTS, counts, strict=True))
+            if not launch.is_called:
+                own = tree.launch_track(device)
+                yield _Row(own, start, start + duration, kernel.name, "launch", [], notes)
+                continue
             host, called = tree.host_track(launch.thread), launch.host_start - raw.origin_ns
             returned = launch.host_end - raw.origin_ns
             if clock == "host":
