@@ -81,7 +81,7 @@ def unpacked_groups(x, starts, out, n, each, BLOCK: tl.constexpr, GROUPS: tl.con
 def test_addresses_that_are_gathered_are_where_data_is(
     warps: int, rng: np.random.Generator
 ) -> None:
-    """They lie as the store takes them, two bytes of a thread, and so does what the loop carries."""
+    """They lie as the store takes them, two bytes a thread, and so does what the loop carries."""
     blocks = {"BLOCK": 256, "GROUPS": 32}
     kernel = unpacked_groups.warmup(
         INT8, tl.pointer_type(tl.int32), INT8, 1024, 64, **blocks, num_warps=warps,
