@@ -296,6 +296,9 @@ def test_a_kernel_may_ask_for_it_by_itself() -> None:
     x = np.zeros(1, np.int32)
     with proton.knobs.scope(interpret=False):
         kernel = always[(3,)](x)
+        assert always[(3,)](x) is kernel
+        always.device_caches.clear()
+        assert always[(3,)](x) is not kernel, "what was made of it is kept"
     assert x[0] == 3
     assert "_proton_.call" in kernel.asm["python"]
     assert "tt.get_num_programs" in kernel.asm["ttir"]
