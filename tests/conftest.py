@@ -96,7 +96,7 @@ def pytest_collection_finish() -> None:
 
 
 # Bytes that a process may grow by before it gives back what was freed, and collects garbage.
-_GROWTH, _GARBAGE = 32 << 20, 48 << 20
+_GROWTH, _GARBAGE = 16 << 20, 40 << 20
 
 
 def _resident() -> int:
