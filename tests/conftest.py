@@ -58,7 +58,11 @@ for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(_name, None)
 
 _CACHED = type(functools.cache(lambda: None))
-TRIM = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)  # glibc has it
+_C = ctypes.CDLL(None)
+TRIM = getattr(_C, "malloc_trim", lambda pad: 0)  # glibc has it
+# Else glibc keeps the more of what was freed, the larger the blocks were, up to 64 MB.
+for _number, _bytes in ((-3, 4 << 20), (-1, 8 << 20)):  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
+    getattr(_C, "mallopt", lambda number, value: 0)(_number, _bytes)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -96,7 +100,7 @@ def pytest_collection_finish() -> None:
 
 
 # Bytes that a process may grow by before it gives back what was freed, and collects garbage.
-_GROWTH, _GARBAGE = 32 << 20, 48 << 20
+_GROWTH, _GARBAGE = 16 << 20, 40 << 20
 
 
 def _resident() -> int:

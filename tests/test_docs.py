@@ -26,10 +26,7 @@ DOCS = ROOT / "docs"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = processes.python("-m", "mkdocs", "build", "--site-dir", folder)
     assert done.returncode == 0, done.stderr  # names links and anchors that lead nowhere
     return folder
 

@@ -89,12 +89,22 @@ def disable_llvm_pass(name: str) -> None:
     their LLVM, which may know no such option."""
     if not _root.startswith(_WHEEL):
         return
-    package = _module("_mlir_libs").__file__
-    assert package is not None
-    (library,) = (ctypes.CDLL(str(p)) for p in Path(package).parent.glob("libMLIRPythonCAPI.*"))
     words = (b"proton", f"-opt-disable={name}".encode(), b"-opt-bisect-verbose=false")
     options = (ctypes.c_char_p * len(words))(*words)
-    library.LLVMParseCommandLineOptions(len(options), options, b"")
+    _library().LLVMParseCommandLineOptions(len(options), options, b"")
+
+
+@functools.cache
+def _library() -> ctypes.PyDLL:
+    """The library of MLIR and LLVM that the wheel's bindings call."""
+    package = _module("_mlir_libs").__file__
+    assert package is not None
+    (path,) = Path(package).parent.glob("libMLIRPythonCAPI.*")
+    library, pointer = ctypes.PyDLL(str(path)), ctypes.c_void_p
+    library.mlirTranslateModuleToLLVMIRToString.argtypes = [pointer]
+    library.mlirTranslateModuleToLLVMIRToString.restype = pointer
+    library.LLVMDisposeMessage.argtypes, library.LLVMDisposeMessage.restype = [pointer], None
+    return library
 
 
 def _module(name: str) -> types.ModuleType:
@@ -255,6 +265,20 @@ def _dialect(name: str) -> str:
     return f"{_root}.dialects.{name}"
 
 
+_NameOf = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
+_PointerIn = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_name_of = _NameOf(("PyCapsule_GetName", ctypes.pythonapi))
+_pointer_in = _PointerIn(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
 def translate_to_llvm_ir(module: "Module") -> str:
-    """LLVM IR text of a module that is all in the `llvm` dialect."""
-    return str(llvm.translate_module_to_llvmir(module.operation))
+    """LLVM IR text of a module that is all in the `llvm` dialect. The wheel's binding for this
+    calls the same function, and never frees the text."""
+    if not _root.startswith(_WHEEL):
+        return str(llvm.translate_module_to_llvmir(module.operation))
+    capsule = module.operation._CAPIPtr
+    pointer = _pointer_in(capsule, _name_of(capsule))
+    text = _library().mlirTranslateModuleToLLVMIRToString(pointer)
+    found = ctypes.string_at(text).decode()
+    _library().LLVMDisposeMessage(text)
+    return found

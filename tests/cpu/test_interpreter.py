@@ -4,9 +4,6 @@ That the language is the same is shown by its own tests, which are marked `inter
 random programs (test_random_programs.py).
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import pytest
 import proton
 import proton.language as tl
 from tests.cpu.harness import kernels_of
+from tests.processes import python
 
 STEPPED = """
 import numpy as np
@@ -55,15 +53,11 @@ def interpreted() -> Iterator[None]:
 
 def debugged(script: Path, *commands: str) -> list[str]:
     """The lines that a script prints while a debugger gets these commands."""
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        input="\n".join([*commands, "continue", ""]),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-        env={**os.environ, "PROTON_INTERPRET": "1"},
-    )
+    said = script.with_suffix(".txt")
+    said.write_text("\n".join([*commands, "continue", ""]))
+    with said.open() as stream:
+        done = python(script, env={"PROTON_INTERPRET": "1"}, stdin=stream.fileno())
+    assert done.returncode == 0, done.stderr
     return [line.replace("(Pdb) ", "") for line in done.stdout.splitlines()]
 
 
@@ -296,6 +290,9 @@ def test_a_kernel_may_ask_for_it_by_itself() -> None:
     x = np.zeros(1, np.int32)
     with proton.knobs.scope(interpret=False):
         kernel = always[(3,)](x)
+        assert always[(3,)](x) is kernel
+        always.device_caches.clear()
+        assert always[(3,)](x) is not kernel, "what was made of it is kept"
     assert x[0] == 3
     assert "_proton_.call" in kernel.asm["python"]
     assert "tt.get_num_programs" in kernel.asm["ttir"]

@@ -1,9 +1,7 @@
 """The kernels that Proton ships on torch tensors, and where their scripts find no GPU."""
 
 import inspect
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from kernels.dropout import dropout
 from kernels.harness import Arrays, Case, error, outputs
 from kernels.matmul import matmul
 from kernels.transpose import transpose
+from tests.processes import python
 
 CASES = FIRST_CASES + MORE_CASES
 ROOT = Path(__file__).parents[2]
@@ -82,15 +81,7 @@ def test_options_of_launches_on_tensors(rng: np.random.Generator) -> None:
 
 def run(script: str, *arguments: Any, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs one of the scripts in kernels/."""
-    path = os.pathsep.join([str(ROOT), *sys.path])
-    return subprocess.run(
-        [sys.executable, ROOT / "kernels" / script, *arguments],
-        env={**os.environ, "PYTHONPATH": path, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return python(ROOT / "kernels" / script, *arguments, env={"PYTHONPATH": str(ROOT), **variables})
 
 
 def test_a_script_says_what_it_lacks_for_a_gpu() -> None:

@@ -1,10 +1,7 @@
 """The page of Triton's names, against what Proton has of them."""
 
-import subprocess
-import sys
-from pathlib import Path
+from tests.processes import python
 
-ROOT = Path(__file__).parents[2]
 CODE = """
 import sys
 sys.path.insert(0, "scripts")
@@ -23,7 +20,7 @@ print([n for m, has, lacks in triton_names.rows() for n in has or [] if f"`{n}`"
 
 
 def test_the_page_has_every_public_name_and_a_reason_for_each_that_is_not_there() -> None:
-    done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True)
+    done = python("-c", CODE)
     assert done.returncode == 0, done.stderr
     without_reason, needless, missing = done.stdout.splitlines()
     assert without_reason == "[]"

@@ -252,9 +252,12 @@ class JITFunction(DeviceFunction, SpecializedKernel, PlacedKernel, KernelInterfa
         found = self._launchers.get(backend.name)
         return found or self._launchers.setdefault(backend.name, backend.launcher(self))
 
-    def launchers(self) -> list[Launcher]:
-        """Those of the back ends that it was compiled for."""
-        return list(self._launchers.values())
+    def forget(self) -> None:
+        """Drops what launches were compiled to, and what the interpreter made; what lies on disk
+        stays."""
+        for launcher in list(self._launchers.values()):
+            launcher.forget()
+        self._interpreted = None
 
     @boundary
     def warmup(self, /, *args: object, **kwargs: object) -> CompiledKernel:

@@ -225,8 +225,7 @@ class DeviceCaches:
 
     def clear(self) -> None:
         """Drops what is compiled, for all devices; what lies on disk stays."""
-        for launcher in self._kernel.launchers():
-            launcher.forget()
+        self._kernel.forget()
         self._put.clear()
 
 
