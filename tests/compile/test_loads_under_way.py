@@ -3,16 +3,18 @@ behind waits for others, to fit more threads than half of an SM's."""
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import proton
 import proton.language as tl
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
-from proton.backends.nvidia.ptx import with_most_registers
+from proton.backends.nvidia.ptx import with_most_registers, with_stores_behind_loads
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
+from tests.compile.ptx.emulation import Emulation
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -70,6 +72,14 @@ def states_ahead(x_ptr, first_ptr, steps, decay, ROWS: tl.constexpr, COLUMNS: tl
     tl.store(first_ptr + tl.program_id(0) * ROWS * COLUMNS + at, ahead)
 
 
+@proton.jit
+def scaled_in_place(x_ptr, n, scale, BLOCK: tl.constexpr):
+    """One access of each thread at a time: nothing to keep together."""
+    for first in range(0, n, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        tl.store(x_ptr + at, tl.load(x_ptr + at, at < n) * scale, at < n)
+
+
 def found_loads(kernel: CompiledKernel) -> GlobalLoads:
     return loads_of(kernel.asm["cubin"], kernel.metadata["symbol"])
 
@@ -112,21 +122,62 @@ def test_loads_stay_together(
 
 
 @pytest.mark.parametrize(("rows", "columns", "warps"), [(64, 128, 2), (128, 128, 4)])
-def test_loads_of_a_loop_stay_together(
+def test_stores_in_place_stand_behind_loads(
     rows: int, columns: int, warps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stores in place stand between them, to need fewer registers, whatever is loaded ahead of the
-    loop, together already."""
+    """A wait for loads brings more bytes, and next to nothing is spilled for that."""
     of: dict[str, Any] = {"ROWS": rows, "COLUMNS": columns, "target": HOPPER, "num_warps": warps}
     given = tl.float32, tl.float32, 17, 0.5
     with proton.knobs.scope(always_compile=True):
         found = states_ahead.warmup(*given, **of)
-        monkeypatch.setattr(compiler, "_more_loads", lambda fn, ptx, cubin, *_: (ptx, cubin))
+        monkeypatch.setattr(compiler, "with_stores_behind_loads", lambda ptx: ptx)
         before = states_ahead.warmup(*given, **of)
+    assert "bar.warp.sync" in found.asm["ptx"]
+    assert "bar.warp.sync" not in before.asm["ptx"]
     after, plain = found_loads(found), found_loads(before)
     assert 2 * after.waits <= plain.waits
     assert after.all_bytes == plain.all_bytes
-    assert (found.n_spills, found.n_regs > before.n_regs) == (0, True)
+    assert 8 * found.n_spills <= after.all_bytes
+
+
+def test_stores_in_place_that_stay() -> None:
+    """Where a thread loads a block in one access, and where more registers may be too many."""
+    of: dict[str, Any] = {"target": HOPPER, "num_warps": 4}
+    one = scaled_in_place.warmup(tl.float32, 4096, 0.5, BLOCK=512, **of)
+    all_ = states_ahead.warmup(
+        tl.float32, tl.float32, 17, 0.5, ROWS=128, COLUMNS=128, launch_cooperative_grid=True, **of
+    )
+    assert "bar.warp.sync" not in one.asm["ptx"] + all_.asm["ptx"]
+
+
+def test_where_stores_in_place_stand() -> None:
+    """Behind several loads from one register in a block of instructions."""
+    loads = [f"\tld.global.v4.b32 {{%r{n}, %r1, %r2, %r3}}, [%rd1+{16 * n}];" for n in range(2)]
+    store, other = "\tst.global.b32 [%rd1], %r1;", "\tst.global.b32 [%rd2], %r1;"
+    for lines, places in (
+        ([*loads, store, store], [2]), ([loads[0], store], []), ([*loads, other, store], [3]),
+        ([*loads, "$L__BB0_1:", store], []), ([*loads, "\t@%p1 bra \t$L__BB0_1;", store], []),
+        ([*loads, store, *loads, store], [2, 5]), ([*loads, "\tbar.sync \t0;", store], []),
+    ):  # fmt: skip
+        found = with_stores_behind_loads("\n".join(lines)).split("\n")
+        assert [line for line in found if "bar.warp" not in line] == lines
+        fences = [number for number, line in enumerate(found) if "bar.warp" in line]
+        assert [number - more for more, number in enumerate(fences)] == places
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_states_ahead(steps: int, rng: np.random.Generator) -> None:
+    """With the barriers of warps among stores in place, by lanes in any order."""
+    x = rng.integers(-8, 8, (2, steps, 64, 128)).astype(np.float32)
+    first = rng.integers(-8, 8, (2, 64, 128)).astype(np.float32)
+    found, last = x.copy(), first.copy()
+    with Emulation(2, rng).installed():
+        states_ahead[(2,)](found, last, steps, 0.5, ROWS=64, COLUMNS=128)
+    ahead = first
+    for step in range(steps):
+        np.testing.assert_array_equal(found[:, step], ahead)
+        ahead = ahead * np.float32(0.5) + x[:, step]
+    np.testing.assert_array_equal(last, ahead)
 
 
 @proton.jit

@@ -7,7 +7,7 @@ from proton.analysis import group_registers
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
-from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
+from proton.backends.nvidia.machine_code import loads_of
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import (
     foreign_passes,
@@ -26,6 +26,7 @@ from proton.backends.nvidia.ptx import (
     with_groups_of,
     with_least_programs,
     with_most_registers,
+    with_stores_behind_loads,
 )
 from proton.backends.sources import FRONT, first_module
 from proton.backends.stages import Stages
@@ -76,6 +77,7 @@ _FEW_SPILLS = 24
 # Of a thread's bytes, under way at once: with more hardly a kernel gains. Of those that gained half
 # to a quarter (l2norm_bwd, _reduce_split_kernel) it was 0.38 to 0.60.
 _TOGETHER = 2 / 3
+_SPILLED = 1 / 8  # of the bytes that a thread loads: so many may be spilled to load them at once
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 
@@ -118,6 +120,7 @@ def compile_kernel(
             if profile is None:
                 ptx, cubin = _one_more(name, ptx, cubin, options, shared)
                 ptx, cubin = _more_loads(name, ptx, cubin, options, shared)
+                ptx, cubin = _loads_first(name, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
             _warn_of_waits(fn, cubin)
     data = {
@@ -344,7 +347,7 @@ def _more_loads(
     behind waits for others, to fit more threads: with the next lower power of two, of half of an
     SM's threads at most. Tried where no more than two thirds of a thread's bytes are under way
     at once, and nothing else limits them. Taken where it waits less often then, and more bytes are
-    under way on an SM, or a wait brings more: ahead of a loop loads may be together already."""
+    under way on an SM."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     if is_limited(ptx) or cubin.spills or options.launch_cooperative_grid:
         return ptx, cubin  # of a cooperative grid all programs have to run at once
@@ -359,15 +362,35 @@ def _more_loads(
     found = _assembled(name, limited, options)
     after = loads_of(found.code, mangled(name))
     most = facts.programs_per_sm(threads, shared) * threads
+    bytes_before, bytes_after = (
+        min(one.threads(options.target, threads), most) * loads.most_bytes
+        for one, loads in ((cubin, before), (found, after))
+    )
+    is_worse = found.spills or after.waits >= before.waits or bytes_after <= bytes_before
+    return (ptx, cubin) if is_worse else (limited, found)
 
-    def under_way(code: Cubin, loads: GlobalLoads) -> tuple[float, float]:
-        """Bytes on an SM: at most, and those that a wait brings in the mean."""
-        resident = min(code.threads(options.target, threads), most)
-        return resident * loads.most_bytes, resident * loads.all_bytes / max(1, loads.waits)
 
-    pairs = zip(under_way(found, after), under_way(cubin, before), strict=True)
-    is_better = after.waits < before.waits and any(now > then for now, then in pairs)
-    return (limited, found) if is_better and not found.spills else (ptx, cubin)
+def _loads_first(
+    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+) -> tuple[str, Cubin]:
+    """The PTX with stores in place behind the loads ahead of them, and its machine code, where each
+    wait for loads brings an SM more bytes then, and next to nothing is spilled for that."""
+    threads, facts = options.program_warps * WARP_SIZE, options.target.facts
+    ordered = with_stores_behind_loads(ptx)
+    if ordered == ptx or cubin.spills or options.launch_cooperative_grid:
+        return ptx, cubin  # of a cooperative grid all programs have to run at once
+    before = loads_of(cubin.code, mangled(name))
+    if before.waits < 2:
+        return ptx, cubin
+    found = _assembled(name, ordered, options)
+    after = loads_of(found.code, mangled(name))
+    most = facts.programs_per_sm(threads, shared) * threads
+    bytes_before, bytes_after = (
+        min(one.threads(options.target, threads), most) * loads.all_bytes / max(1, loads.waits)
+        for one, loads in ((cubin, before), (found, after))
+    )
+    is_worse = found.spills > _SPILLED * after.all_bytes or bytes_after <= bytes_before
+    return (ptx, cubin) if is_worse else (ordered, found)
 
 
 def _assembled(name: str, ptx: str, options: GPUOptions) -> Cubin:

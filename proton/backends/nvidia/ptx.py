@@ -24,6 +24,10 @@ _WRITES = re.compile(r"\s*(?:@!?%p\d+\s+)?[a-z][\w.:]*\s+(?:\{[^}]*)?")
 _FEW_ADDRESSES = 2  # of a base: for 15 of it a kernel of 577 instructions has 592
 _DOT = "wgmma.mma_async"
 _LABEL = re.compile(r"^(\$[\w$]+):", re.M)
+_BLOCK_ENDS = re.compile(r"^\$|\bbra\b|\bbar\.")
+_GLOBAL = re.compile(r"\b(ld|st)\.global[.\w]*\s[^\[\n]*\[\s*(%rd\d+)")
+# Lanes that run it wait for each other; ptxas moves no access of memory across.
+_FENCE = "{ .reg .b32 lanes; activemask.b32 lanes; bar.warp.sync lanes; }"
 _BRANCH = re.compile(r"\bbra(?:\.uni)? \t?(\$[\w$]+);")
 
 
@@ -119,6 +123,25 @@ def with_most_registers(ptx: str, most: int) -> str:
 def with_least_programs(ptx: str, least: int) -> str:
     """The PTX of a kernel of which so many programs have to fit on an SM, and no more."""
     return _directed(ptx, f".minnctapersm {least}")
+
+
+def with_stores_behind_loads(ptx: str) -> str:
+    """The PTX in which a store of a block that is written in place stands behind all loads ahead of
+    it, where there are several. ptxas sees by the address, a register and a number, which loads it
+    does not touch, and moves it between them, to need fewer registers."""
+    loaded = Counter[str]()
+    lines = ptx.split("\n")
+    for number, line in enumerate(lines):
+        if _BLOCK_ENDS.search(line):
+            loaded.clear()
+        elif access := _GLOBAL.search(line):
+            kind, base = access.groups()
+            if kind == "ld":
+                loaded[base] += 1
+            elif loaded[base] > 1:
+                lines[number] = f"\t{_FENCE}\n{line}"
+                loaded.clear()
+    return "\n".join(lines)
 
 
 def with_groups_of(ptx: str, consumers: int, producer: int) -> str:

@@ -322,6 +322,11 @@ class Machine(Copies, Matrices):
         self.ticks += np.repeat(mask.reshape(-1, WARP).any(axis=1), WARP)
         return self.ticks.astype(np.uint64)
 
+    def active_lanes(self, mask: np.ndarray) -> np.ndarray:
+        """Of each thread a bit for each lane of its warp that is where it is."""
+        bits = mask.reshape(-1, WARP) << np.arange(WARP, dtype=np.uint64)
+        return np.repeat(bits.sum(axis=1), WARP).astype(np.uint32)
+
     def trap(self, mask: np.ndarray) -> None:
         assert not mask.any(), f"thread {np.flatnonzero(mask)[0]} traps"
 

@@ -184,6 +184,8 @@ class Translation:
             return [f"pc[{guard}] = {places}[{self.read(operands[0], 'u32')}[{guard}]]"]
         if name in ("ret", "exit"):
             return [f"pc[{guard}] = -1"]
+        if name == "activemask":
+            return [f"put({self.register(operands[0])}, m.active_lanes({guard}), {guard})"]
         if name == "trap":
             return [f"m.trap({guard})"]
         if name in ("ld", "st", "ldu"):
