@@ -106,7 +106,7 @@ class Emulation(Staging):
         super().__init__(num_warps, self.emulated)
 
     def run_any(self, *args: Any) -> Any:
-        self.problem = None
+        self.problem, self.emulated.heap = None, Heap()
         result = super().run_any(*args)
         if self.problem is not None:
             raise self.problem
