@@ -174,7 +174,7 @@ def test_a_listener_hears_of_compilations_and_of_what_is_found_on_disk() -> None
     assert heard[0]["metadata"]["name"] == "fill"
     made = kernel().warmup(tl.float32, 16, BLOCK=8, target=proton.GPUTarget("cuda", 90))
     aligned, facts = [["tt.divisibility", 16]], heard.pop()
-    assert facts["src"].attrs == {(0,): aligned, (1,): aligned}
+    assert facts["src"].attrs == {(0,): aligned, (1,): [*aligned, ["tt.non_negative", 1]]}
     assert facts["metadata"]["backend_name"] == "cuda"
     assert facts["metadata"]["hash"] == made.hash == made.metadata.hash
     files = {name: Path(path).read_bytes() for name, path in facts["metadata_group"].items()}
@@ -387,8 +387,10 @@ def test_a_binder_says_what_arguments_are_specialized_for() -> None:
     assert specialization[1:] == [("constexpr", 1), ("constexpr", 8)]
     target = proton.GPUTarget("cuda", 90)
     _, specialization, options = bind(tl.float32, 32, BLOCK=8, num_warps=2, target=target)
-    assert specialization == [("*fp32", "D"), ("i32", "D"), ("constexpr", 8)]
+    assert specialization == [("*fp32", "D"), ("i32", "DN"), ("constexpr", 8)]
     assert options.num_warps == 2
+    for number, letters in ((-32, "D"), (7, "N"), (0, "DN"), (-7, "")):
+        assert bind(tl.float32, number, BLOCK=8, target=target)[1][1] == ("i32", letters)
 
 
 def test_hooks_are_told_what_is_only_compiled(request: pytest.FixtureRequest) -> None:

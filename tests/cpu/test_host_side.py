@@ -213,9 +213,10 @@ def test_compile_gives_what_warmup_gives() -> None:
     same = scale.warmup(*launch, target=HOPPER, num_warps=8, num_stages=2)
     assert made.metadata["num_warps"] == 8
     assert ".entry" in made.asm["ptx"]
-    # A dtype stands for an array whose address is a multiple of 16; a source says so itself.
-    aligned = {(at,): [["tt.divisibility", 16]] for at in (0, 1)}
-    source = ASTSource(scale, SIGNATURE | {"BLOCK": "constexpr"}, {(4,): 128}, aligned)
+    # A dtype stands for an array whose address is a multiple of 16, and a launch sees that 77 is not
+    # negative; a source says so itself.
+    said = {(at,): [["tt.divisibility", 16]] for at in (0, 1)} | {"n": [["tt.non_negative", 1]]}
+    source = ASTSource(scale, SIGNATURE | {"BLOCK": "constexpr"}, {(4,): 128}, said)
     made = proton.compile(source, HOPPER, {"num_warps": 8, "num_stages": 2})
     assert made.metadata["signature"] == same.metadata["signature"]
     assert made.asm["ptx"] == same.asm["ptx"]
@@ -247,7 +248,7 @@ def test_compile_gives_what_warmup_gives() -> None:
         (
             lambda: ASTSource(scale, SIGNATURE, attrs={0: [["tt.pointer_range", 32]]}),
             proton.ProtonError,
-            "only tt.divisibility is known",
+            "only tt.divisibility, tt.non_negative are known, got tt.pointer_range",
         ),
     ],
 )
