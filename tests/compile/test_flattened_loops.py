@@ -14,6 +14,7 @@ from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Cubin
 from proton.backends.nvidia.ptx import with_bases_beside_dots
 from proton.base.targets import GPUTarget
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import AUTO, Instrumentation
 from tests.compile.conftest import NoAssembler
 from tests.compile.ptx.emulation import Emulation
@@ -82,6 +83,52 @@ def test_products_over_tiles(
             )
         exact = a.astype(np.float64) @ b.astype(np.float64)
         np.testing.assert_allclose(c, exact, rtol=2e-3, atol=4e-2)
+
+
+@proton.jit
+def two_loops(
+    a, b, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, BY_TMA: tl.constexpr
+):  # fmt: skip
+    across = tl.cdiv(N, BN)
+    at = tl.arange(0, BK)
+    for tile in tl.range(
+        tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), flatten=True
+    ):
+        first_row, first_column = tile // across * BM, tile % across * BN
+        row, column = first_row + tl.arange(0, BM), first_column + tl.arange(0, BN)
+        acc, other = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
+        if BY_TMA:
+            for k in range(tl.cdiv(K, BK)):
+                acc = tl.dot(a.load([first_row, k * BK]), b.load([k * BK, first_column]), acc)
+            for k in range(tl.cdiv(K, BK)):
+                other = tl.dot(a.load([first_row, k * BK]), b.load([k * BK, first_column]), other)
+        else:
+            a_ptrs = a + row[:, None] * K + at[None, :]
+            b_ptrs = b + at[:, None] * N + column[None, :]
+            for k in range(tl.cdiv(K, BK)):
+                acc = tl.dot(tl.load(a_ptrs + k * BK), tl.load(b_ptrs + k * BK * N), acc)
+            for k in range(tl.cdiv(K, BK)):
+                other = tl.dot(tl.load(a_ptrs + k * BK), tl.load(b_ptrs + k * BK * N), other)
+        c_ptrs = c_ptr + row[:, None] * N + column[None, :]
+        tl.store(c_ptrs, (acc + 2 * other).to(tl.float16))
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("by_tma", [False, True])
+def test_two_loops_of_a_tile(rng: np.random.Generator, by_tma: bool) -> None:
+    """Neither goes on with the next tile: buffers of both would lie beside each other."""
+    m, n, k, blocks = 192, 128, 96, (64, 64, 32)
+    a, b = (rng.integers(-3, 4, size).astype(np.float16) for size in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.float16)
+    given: list[Any] = [a, b]
+    if by_tma:
+        given = [
+            TensorDescriptor(array, list(array.shape), [array.shape[1], 1], block)
+            for array, block in ((a, [64, 32]), (b, [32, 64]))
+        ]
+    with Emulation(4, rng).installed():
+        two_loops[(2,)](*given, c, m, n, k, *blocks, by_tma, num_stages=2)
+    np.testing.assert_array_equal(c, 3 * (a.astype(np.float32) @ b.astype(np.float32)))
 
 
 def of_tiles(flatten: bool, words: tuple[str, ...] = (), **options: Any) -> Any:
