@@ -10,19 +10,20 @@ from proton.dialect.walk import defining_op
 
 _NON_NEGATIVE = names_of(arith.ExtUIOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
 INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
-# Of numbers that are not negative these give none that is, but for sums and products that wrap.
-_KEEPS_SIGN = names_of(
-    *(arith.AddIOp, arith.MulIOp, arith.DivSIOp, arith.RemSIOp, arith.MinSIOp, arith.ExtSIOp),
-    *(arith.AndIOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp),
+_IS_SAME = names_of(
+    *(arith.ExtSIOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp),
     *(ttg.ConvertLayoutOp, pg.OptimizationBarrierOp),
 )
+# Of numbers that are not negative these give none that is, but for sums and products that wrap.
+_KEEPS_SIGN = _IS_SAME | names_of(arith.AddIOp, arith.MulIOp, arith.MinSIOp, arith.AndIOp)
 _GROWS = arith.AddIOp, arith.MulIOp
 
 
 def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
-    """True if an integer is known to be at least 0. A divisor that is not a constant is taken to be
-    positive: it is a number of blocks or columns. `assumed`: block arguments that are; None where
-    loops and branches may be under construction, and what they carry and give is not looked at."""
+    """True if an integer is known to be at least 0. A divisor that is computed is taken to be
+    positive: it is a number of blocks. A number of columns is an argument, of which launches tell.
+    `assumed`: block arguments that are at least 0; None where loops and branches may be under
+    construction, and what they carry and give is not looked at."""
     return _Signs(assumed).holds(value)
 
 
@@ -66,8 +67,7 @@ class _Signs:
         if isa(op, arith.SubIOp):
             return _counts_from(*op.operands)
         if isa(op, arith.DivSIOp):
-            is_constant = isa(defining_op(op.operands[1]), arith.ConstantOp)
-            return all(map(self.holds, list(op.operands)[: 1 + is_constant]))
+            return self.holds(op.operands[0]) and self._divides(op.operands[1])
         if isa(op, arith.ConstantOp):
             attribute = op.attributes["value"]
             if isinstance(attribute, ir.DenseElementsAttr):
@@ -86,6 +86,15 @@ class _Signs:
             return all(self.holds(values[number]) for values in If(op).yielded)
         keeps = op.name in _KEEPS_SIGN and all(map(self.holds, op.operands))
         return keeps or op.name in _NON_NEGATIVE
+
+    def _divides(self, divisor: Value) -> bool:
+        """True if a divisor is, or is taken to be, positive."""
+        op = defining_op(divisor)
+        if op is None:
+            return not isa(divisor.owner.owner.operation, func.FuncOp) or self.holds(divisor)
+        if op.name in _IS_SAME or isa(op, arith.MulIOp):
+            return all(map(self._divides, op.operands))
+        return not isa(op, arith.ConstantOp) or self.holds(divisor)
 
 
 def _is_said(function: Operation, number: int) -> bool:
