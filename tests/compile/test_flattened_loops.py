@@ -184,6 +184,33 @@ def test_without_products_of_warp_groups_the_text_stays() -> None:
     assert with_bases_beside_dots(plain) == plain
 
 
+@proton.jit
+def product_with_assembly(a_ptr, b_ptr, c_ptr, K, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, BLOCK):
+        a = tl.load(a_ptr + place[:, None] * K + (k + place)[None, :])
+        b = tl.load(b_ptr + (k + place)[:, None] * BLOCK + place[None, :])
+        acc = tl.dot(a, b, acc)
+    acc = tl.inline_asm_elementwise(
+        """{ .reg .pred p; setp.ne.b32 p, $1, 0; mov.b32 $0, $1;
+        @p bra $$skip;
+        mov.b32 $0, 1;
+        $$skip: }""", "=r,r", [acc], tl.float32, is_pure=True, pack=1,
+    )  # fmt: skip
+    tl.store(c_ptr + place[:, None] * BLOCK + place[None, :], acc)
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_labels_of_a_kernels_own_assembly_stand_anywhere() -> None:
+    kernel = product_with_assembly.warmup(
+        tl.float16, tl.float16, tl.float32, 256, 64, num_warps=4, target=GPUTarget("cuda", 90)
+    )
+    ptx = kernel.asm["ptx"]
+    assert "wgmma" in ptx
+    assert " $skip: }" in ptx
+
+
 @pytest.mark.parametrize(("spills", "is_kept"), [(0, False), (16, True), (32, True)])
 def test_what_spills_more_with_them_goes_without(
     spills: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
