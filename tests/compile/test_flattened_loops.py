@@ -131,6 +131,40 @@ def test_two_loops_of_a_tile(rng: np.random.Generator, by_tma: bool) -> None:
     np.testing.assert_array_equal(c, 3 * (a.astype(np.float32) @ b.astype(np.float32)))
 
 
+@proton.jit
+def chain(a_ptr, b_ptr, c_ptr, tiles, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
+    """Each block of rows of `a` begins with the product of the one before it."""
+    place = tl.arange(0, BLOCK)
+    for tile in tl.range(0, tiles, flatten=True):
+        acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+        row = tile * BLOCK + place
+        for k in range(0, DEPTH, BLOCK):
+            a = tl.load(a_ptr + row[:, None] * DEPTH + (k + place)[None, :])
+            b = tl.load(b_ptr + (k + place)[:, None] * BLOCK + place[None, :])
+            acc = tl.dot(a, b, acc)
+        tl.store(c_ptr + (row + BLOCK)[:, None] * DEPTH + place[None, :], acc.to(tl.float16))
+        tl.debug_barrier()
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("block", [32, 64])
+def test_a_tile_loads_what_the_one_before_it_has_stored(
+    rng: np.random.Generator, block: int, stages: int
+) -> None:
+    """So its copies do not begin before that is stored."""
+    tiles, depth = 4, 2 * block
+    a = rng.integers(-1, 2, ((tiles + 1) * block, depth)).astype(np.float16)
+    b = (rng.integers(-1, 2, (depth, block)) * (rng.random((depth, block)) < 0.1)).astype(a.dtype)
+    exact = a.astype(np.float32)
+    for tile in range(tiles):
+        rows = slice(tile * block, (tile + 1) * block)
+        exact[(tile + 1) * block : (tile + 2) * block, :block] = exact[rows] @ b.astype(np.float32)
+    with Emulation(4, rng).installed():
+        chain[(1,)](a, b, a, tiles, depth, block, num_stages=stages)
+    np.testing.assert_array_equal(a, exact.astype(np.float16))
+
+
 def of_tiles(flatten: bool, words: tuple[str, ...] = (), **options: Any) -> Any:
     return compiled(
         product, *[tl.float16] * 3, 4096, 4096, 4096, 4096, 4096, 4096, 128, 128, 64, flatten,
