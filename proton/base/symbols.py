@@ -19,7 +19,7 @@ END = "$"
 # PTX ISA, "Identifiers": implementations take at least 1024 characters; a file's name has 255.
 LONGEST = 200
 _OTHER = re.compile(r"[^A-Za-z0-9_]|^[0-9]")
-_CODE = re.compile(r"\$([0-9a-f]+)\$")
+_CODE = re.compile(r"\$(10[0-9a-f]{4}|[0-9a-f]{1,5})\$")  # of a character
 LONGEST_SHOWN = 88  # characters of a name in a table or a sentence
 DEEPEST = 3  # brackets inside each other that a short form may have
 _DIGITS = 6  # of a hash: of 30 names with one short form two are alike once in 40,000 runs
@@ -60,7 +60,7 @@ def written(symbol: str) -> str:
 def demangled(symbol: str) -> str:
     """The name of a function of C++ by its symbol; as it is what is none, or where the machine has
     no runtime of C++."""
-    if not symbol.startswith("_Z"):
+    if not symbol.startswith("_Z") or "\0" in symbol:
         return symbol
     try:
         library = ctypes.CDLL("libstdc++.so.6")
@@ -68,7 +68,7 @@ def demangled(symbol: str) -> str:
     except (OSError, AttributeError):
         return symbol
     demangle.restype, free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-    text = demangle(symbol.encode(), None, None, None)
+    text = demangle(symbol.encode(errors="replace"), None, None, None)
     if not text:
         return symbol
     found = ctypes.string_at(text).decode(errors="replace")
@@ -101,6 +101,8 @@ def shortened(name: str) -> str:
     while shown and len(text) > LONGEST_SHOWN:
         shown.pop()
         text = f"{function}{group[0]}{', '.join([*shown, _MORE])}{group[-1]}"
+    if len(text) > LONGEST_SHOWN:  # without arguments, too
+        text = text[:LONGEST_SHOWN] + _MORE
     return text + mark
 
 

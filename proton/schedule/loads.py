@@ -353,13 +353,18 @@ class Tiles:
     live: list[Value]
 
 
-def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
+def tiles_of(loop: Operation, loads: list[Load], roots: Roots) -> Tiles | None:
     """The loop around that asks to be flattened, where each tile has as many iterations, what the
-    loads of another tile need can be computed."""
+    loads of another tile need can be computed, no tile loads what one before it has written, and no
+    other loop in it loads: buffers of both would lie beside each other."""
     outer, inner = loop.parent, slice_of(loop, loads)
     if not isa(outer, scf.ForOp) or FLATTEN not in outer.attributes:
         return None
-    if inner is None or inner.carried:
+    others = (op for op in ops_named(outer, scf.ForOp, scf.WhileOp) if op != loop)
+    if inner is None or inner.carried or any(ops_named(other, *LOADS) for other in others):
+        return None
+    written = set() if all(load.is_tma for load in loads) else written_by(all_ops(outer), roots)
+    if written is None or not all(is_apart(load.op, written, roots) for load in loads):
         return None
     if not all(is_invariant(bound, outer.operation) for bound in ForLoop(loop).bounds):
         return None

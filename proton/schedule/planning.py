@@ -21,6 +21,7 @@ from proton.schedule.loads import (
     TMA_LOAD,
     TMA_STORE,
     Load,
+    Tiles,
     candidates,
     consumer_of,
     is_innermost,
@@ -114,10 +115,16 @@ class Planner:
                 may_run = unwritten(loop, roots)
                 loads = candidates(loop, infos, may_run, is_asked)
                 loads = [load for load in loads if users(load.op.results[0])]
-                schedule.copies = self._copies(loop, loads, may_run, stages)
+                tiles = tiles_of(loop, loads, roots) if loads else None
+                schedule.copies = self._copies(loop, loads, may_run, stages, tiles)
 
     def _copies(
-        self, loop: Operation, loads: list[Load], may_run: set[Operation], stages: int
+        self,
+        loop: Operation,
+        loads: list[Load],
+        may_run: set[Operation],
+        stages: int,
+        tiles: Tiles | None,
     ) -> Copies | None:
         """Buffers for loads, as many as shared memory has room for; None where that is one."""
         each = sum(desc_bytes(load.memory) for load in loads)
@@ -137,7 +144,7 @@ class Planner:
         def fitting(around: Operation) -> int:
             return min(stages, (self.chip.shared_bytes - others - _bytes_beside(around)) // each)
 
-        tiles, most = tiles_of(loop, loads), fitting(loop)
+        most = fitting(loop)
         if tiles is not None:
             # Threads that copy compute addresses for it, which fewer stages are not worth.
             least = 2 if all(load.is_tma for load in loads) else most

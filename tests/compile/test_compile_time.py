@@ -7,8 +7,11 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.analysis import signs
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Assembler
+from proton.dialect.mlir import Operation, Value
+from proton.dialect.walk import defining_op
 
 TARGET = proton.GPUTarget("cuda", 90)
 
@@ -98,3 +101,39 @@ def test_what_spills_in_any_case_is_assembled_once(started: list[Assembler]) -> 
     assert kernel.n_spills
     assert kernel.n_regs == 255
     assert len(started) == 1
+
+
+@proton.jit
+def sums_of_each_other(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    a, b, c, d, e, f, g = n, n, n, n, n, n, n
+    for step in range(n):
+        total = a + b + c + d + e + f + g
+        a, b, c, d = total % 61, (total + a) % 59, (total + b) % 53, (total + c) % 47
+        e, f, g = (total + d) % 43, (total + e) % 41, (total + f) % 37
+        tl.store(out_ptr + step * BLOCK + place, tl.load(x_ptr + (a * 16 + place) % 48))
+
+
+def test_signs_of_what_a_loop_carries_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of seven numbers is a sum of all; in any order of them there are 5,040."""
+    asked = []
+
+    def counted(value: Value) -> Operation | None:
+        asked.append(value)
+        return defining_op(value)
+
+    monkeypatch.setattr(signs, "defining_op", counted)
+    compiled(sums_of_each_other, tl.int32, tl.int32, 17, BLOCK=128)
+    assert 0 < len(asked) < 5_000, len(asked)
+
+
+@proton.jit
+def written_out(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    place, first = tl.arange(0, BLOCK), n
+    for step in tl.static_range(400):
+        first += tl.program_id(0) // (step + 3)
+    tl.store(out_ptr + place, tl.load(x_ptr + (first * 16 + place) % 48))
+
+
+def test_signs_of_long_sums_are_not_asked_to_their_end() -> None:
+    assert "st.global" in compiled(written_out, tl.int32, tl.int32, 17, BLOCK=128).asm["ptx"]

@@ -14,6 +14,7 @@ from proton.backends.nvidia import compiler
 from proton.backends.nvidia.cubin import Cubin
 from proton.backends.nvidia.ptx import with_bases_beside_dots
 from proton.base.targets import GPUTarget
+from proton.runtime.launch.tensor_descriptor import TensorDescriptor
 from proton.trace.instrumentation import AUTO, Instrumentation
 from tests.compile.conftest import NoAssembler
 from tests.compile.ptx.emulation import Emulation
@@ -84,6 +85,86 @@ def test_products_over_tiles(
         np.testing.assert_allclose(c, exact, rtol=2e-3, atol=4e-2)
 
 
+@proton.jit
+def two_loops(
+    a, b, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, BY_TMA: tl.constexpr
+):  # fmt: skip
+    across = tl.cdiv(N, BN)
+    at = tl.arange(0, BK)
+    for tile in tl.range(
+        tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), flatten=True
+    ):
+        first_row, first_column = tile // across * BM, tile % across * BN
+        row, column = first_row + tl.arange(0, BM), first_column + tl.arange(0, BN)
+        acc, other = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
+        if BY_TMA:
+            for k in range(tl.cdiv(K, BK)):
+                acc = tl.dot(a.load([first_row, k * BK]), b.load([k * BK, first_column]), acc)
+            for k in range(tl.cdiv(K, BK)):
+                other = tl.dot(a.load([first_row, k * BK]), b.load([k * BK, first_column]), other)
+        else:
+            a_ptrs = a + row[:, None] * K + at[None, :]
+            b_ptrs = b + at[:, None] * N + column[None, :]
+            for k in range(tl.cdiv(K, BK)):
+                acc = tl.dot(tl.load(a_ptrs + k * BK), tl.load(b_ptrs + k * BK * N), acc)
+            for k in range(tl.cdiv(K, BK)):
+                other = tl.dot(tl.load(a_ptrs + k * BK), tl.load(b_ptrs + k * BK * N), other)
+        c_ptrs = c_ptr + row[:, None] * N + column[None, :]
+        tl.store(c_ptrs, (acc + 2 * other).to(tl.float16))
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("by_tma", [False, True])
+def test_two_loops_of_a_tile(rng: np.random.Generator, by_tma: bool) -> None:
+    """Neither goes on with the next tile: buffers of both would lie beside each other."""
+    m, n, k, blocks = 192, 128, 96, (64, 64, 32)
+    a, b = (rng.integers(-3, 4, size).astype(np.float16) for size in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.float16)
+    given: list[Any] = [a, b]
+    if by_tma:
+        given = [
+            TensorDescriptor(array, list(array.shape), [array.shape[1], 1], block)
+            for array, block in ((a, [64, 32]), (b, [32, 64]))
+        ]
+    with Emulation(4, rng).installed():
+        two_loops[(2,)](*given, c, m, n, k, *blocks, by_tma, num_stages=2)
+    np.testing.assert_array_equal(c, 3 * (a.astype(np.float32) @ b.astype(np.float32)))
+
+
+@proton.jit
+def chain(a_ptr, b_ptr, c_ptr, tiles, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
+    """Each block of rows of `a` begins with the product of the one before it."""
+    place = tl.arange(0, BLOCK)
+    for tile in tl.range(0, tiles, flatten=True):
+        acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+        row = tile * BLOCK + place
+        for k in range(0, DEPTH, BLOCK):
+            a = tl.load(a_ptr + row[:, None] * DEPTH + (k + place)[None, :])
+            b = tl.load(b_ptr + (k + place)[:, None] * BLOCK + place[None, :])
+            acc = tl.dot(a, b, acc)
+        tl.store(c_ptr + (row + BLOCK)[:, None] * DEPTH + place[None, :], acc.to(tl.float16))
+        tl.debug_barrier()
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("block", [32, 64])
+def test_a_tile_loads_what_the_one_before_it_has_stored(
+    rng: np.random.Generator, block: int, stages: int
+) -> None:
+    """So its copies do not begin before that is stored."""
+    tiles, depth = 4, 2 * block
+    a = rng.integers(-1, 2, ((tiles + 1) * block, depth)).astype(np.float16)
+    b = (rng.integers(-1, 2, (depth, block)) * (rng.random((depth, block)) < 0.1)).astype(a.dtype)
+    exact = a.astype(np.float32)
+    for tile in range(tiles):
+        rows = slice(tile * block, (tile + 1) * block)
+        exact[(tile + 1) * block : (tile + 2) * block, :block] = exact[rows] @ b.astype(np.float32)
+    with Emulation(4, rng).installed():
+        chain[(1,)](a, b, a, tiles, depth, block, num_stages=stages)
+    np.testing.assert_array_equal(a, exact.astype(np.float16))
+
+
 def of_tiles(flatten: bool, words: tuple[str, ...] = (), **options: Any) -> Any:
     return compiled(
         product, *[tl.float16] * 3, 4096, 4096, 4096, 4096, 4096, 4096, 128, 128, 64, flatten,
@@ -135,6 +216,33 @@ def test_without_products_of_warp_groups_the_text_stays() -> None:
     ).asm["ptx"]  # fmt: skip
     assert "wgmma" not in plain
     assert with_bases_beside_dots(plain) == plain
+
+
+@proton.jit
+def product_with_assembly(a_ptr, b_ptr, c_ptr, K, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, BLOCK):
+        a = tl.load(a_ptr + place[:, None] * K + (k + place)[None, :])
+        b = tl.load(b_ptr + (k + place)[:, None] * BLOCK + place[None, :])
+        acc = tl.dot(a, b, acc)
+    acc = tl.inline_asm_elementwise(
+        """{ .reg .pred p; setp.ne.b32 p, $1, 0; mov.b32 $0, $1;
+        @p bra $$skip;
+        mov.b32 $0, 1;
+        $$skip: }""", "=r,r", [acc], tl.float32, is_pure=True, pack=1,
+    )  # fmt: skip
+    tl.store(c_ptr + place[:, None] * BLOCK + place[None, :], acc)
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_labels_of_a_kernels_own_assembly_stand_anywhere() -> None:
+    kernel = product_with_assembly.warmup(
+        tl.float16, tl.float16, tl.float32, 256, 64, num_warps=4, target=GPUTarget("cuda", 90)
+    )
+    ptx = kernel.asm["ptx"]
+    assert "wgmma" in ptx
+    assert " $skip: }" in ptx
 
 
 @pytest.mark.parametrize(("spills", "is_kept"), [(0, False), (16, True), (32, True)])

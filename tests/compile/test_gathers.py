@@ -98,3 +98,25 @@ def test_addresses_that_are_gathered_are_where_data_is(
     want = np.zeros(512, np.uint8)
     want[starts[at // each] + at % each] = x[at]
     np.testing.assert_array_equal(out, want)
+
+
+@proton.jit
+def followed(next_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Where each place of a list leads to after some steps."""
+    at = tl.arange(0, BLOCK)
+    following, place = tl.load(next_ptr + at), at
+    for _ in range(n):
+        place = tl.gather(following, place, 0)
+    tl.store(out_ptr + at, place)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("steps", [0, 3])
+def test_indices_that_a_loop_carries_are_gathered(steps: int, rng: np.random.Generator) -> None:
+    following = rng.integers(0, 256, 256, np.int32)
+    out, place = np.zeros(256, np.int32), np.arange(256)
+    with Emulation(4, rng).installed():
+        followed[(1,)](following, out, steps, 256)
+    for _ in range(steps):
+        place = following[place]
+    np.testing.assert_array_equal(out, place)

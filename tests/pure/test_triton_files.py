@@ -293,3 +293,29 @@ def test_without_a_runtime_of_cpp_names_stay(monkeypatch: pytest.MonkeyPatch) ->
     demangled.cache_clear()
     monkeypatch.undo()
     assert demangled(symbol) == "torch::this()"
+
+
+@pytest.mark.parametrize("name", [
+    "_Zfoo\ud800", "_Z3fooi\0<", "_Z" + "N" * 10_000,
+    "a" * 10_000 + "<b>", "a " * 5_000 + "(b", "<" * 10_000, "(" * 10_000,
+    "a::" * 4_000 + "f<" + "b, " * 4_000 + "c>(d)",
+])  # fmt: skip
+def test_names_that_are_none(name: str) -> None:
+    """What is no symbol stays, and its short form is short."""
+    assert demangled(name) == name
+    assert len(shortened(name)) < 100
+
+
+@pytest.mark.parametrize("name", ["f$110000$", "f$ffffffffff$"])
+def test_what_is_no_character_stays(name: str) -> None:
+    assert symbols.written(name + symbols.END) == name
+
+
+def test_a_tree_of_names_that_are_none(tmp_path: Path, viewer: Viewer) -> None:
+    file = tmp_path / "a.hatchet"
+    leaf = {"frame": {"name": "_Z\ud800"}, "metrics": {"count": 1, "time (ns)": 2}, "children": []}
+    root = {"frame": {"name": "ROOT"}, "metrics": {}, "children": [leaf]}
+    file.write_text(json.dumps([root, {}]))
+    status, out, _ = viewer("metrics", file)
+    assert status == 0
+    assert "_Z" in out

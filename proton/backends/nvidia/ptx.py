@@ -68,7 +68,10 @@ def with_bases_beside_dots(ptx: str) -> str:
     if _DOT not in ptx:
         return ptx
     labels = {found[1]: found.start() for found in _LABEL.finditer(ptx)}
-    jumps = [(labels[found[1]], found.start()) for found in _BRANCH.finditer(ptx)]
+    # A label of a kernel's own assembly may stand behind others of its line.
+    jumps = [
+        (labels[found[1]], found.start()) for found in _BRANCH.finditer(ptx) if found[1] in labels
+    ]
     loops = [jump for jump in jumps if ptx.find(_DOT, *jump) >= 0]
     return _with_uniform_bases(
         ptx, lambda found: any(start < found.start() < end for start, end in loops)

@@ -111,7 +111,7 @@ def _read(gather: Operation, held: Value) -> None:
     """Takes the place of a gather, and of its conversions where all of its indices are one number:
     threads read what the other layout gives them."""
     index, result = gather.operands[1], gather.results[0]
-    if isa(producer_of(index), tt.SplatOp):
+    if isa(defining_op(index), tt.SplatOp):
         for user in users(result):
             if isa(user, ttg.ConvertLayoutOp):
                 layout = ttg.layout_of(user.results[0].type)
