@@ -44,6 +44,8 @@ def sets_of(attributes: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[st
         names = ", ".join(sorted(known)), ", ".join(sorted(others))
         raise ProtonError("attrs: only {} are known, got {}".format(*names))
     return (
-        frozenset(a for a, given in values.items() if given.get(DIVISIBILITY, 1) % DIVISOR == 0),
+        frozenset(
+            a for a, given in values.items() if int(given.get(DIVISIBILITY, 1)) % DIVISOR == 0
+        ),
         frozenset(a for a, given in values.items() if given.get(NON_NEGATIVE)),
     )

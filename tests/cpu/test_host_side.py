@@ -213,8 +213,8 @@ def test_compile_gives_what_warmup_gives() -> None:
     same = scale.warmup(*launch, target=HOPPER, num_warps=8, num_stages=2)
     assert made.metadata["num_warps"] == 8
     assert ".entry" in made.asm["ptx"]
-    # A dtype stands for an array whose address is a multiple of 16, and a launch sees that 77 is not
-    # negative; a source says so itself.
+    # A dtype stands for an array whose address is a multiple of 16, and a launch sees that 77 is
+    # not negative; a source says so itself.
     said = {(at,): [["tt.divisibility", 16]] for at in (0, 1)} | {"n": [["tt.non_negative", 1]]}
     source = ASTSource(scale, SIGNATURE | {"BLOCK": "constexpr"}, {(4,): 128}, said)
     made = proton.compile(source, HOPPER, {"num_warps": 8, "num_stages": 2})
