@@ -23,11 +23,12 @@ def letters_of(signature: Signature, name: str) -> str:
     return "".join(letter for letter, names in sets.items() if name in names)
 
 
-def letters_of_value(value: object, type_: str) -> str:
-    """The same, of an integer of a type by its short name, or of an object with an address."""
-    number = value if isinstance(value, int) else getattr(value, "data_ptr", lambda: 1)()
-    is_signed = isinstance(value, int) and type_ in ("i8", "i16", "i32", "i64")
-    return _DIVISIBLE * (number % DIVISOR == 0) + _NON_NEGATIVE * (is_signed and number >= 0)
+def letters_of_value(value: object) -> str:
+    """The same, of an integer, or of an object with an address."""
+    if not isinstance(value, int):
+        return _DIVISIBLE * (getattr(value, "data_ptr", lambda: 1)() % DIVISOR == 0)
+    is_signed = 0 <= value < 1 << 63 and not isinstance(value, bool)  # else it is u64, or i1
+    return _DIVISIBLE * (value % DIVISOR == 0) + _NON_NEGATIVE * is_signed
 
 
 def attributes_of(letters: str) -> list[list[object]]:

@@ -332,6 +332,10 @@ for name, arch, lanes in (
         print(len(make_backend(target).hash()))
     except triton.errors.TritonError as problem:
         print(problem)
+cuda = make_backend(GPUTarget("cuda", 90, 32))
+numbers = 32, 7, 0, -16, -7, 1 << 63, True
+print(",".join(cuda.get_arg_specialization(number, "int", align=True) for number in numbers))
+print(cuda.parse_attr("DN"))
 """
 
 
@@ -347,6 +351,8 @@ def test_targets_of_every_device_can_be_named(tmp_path: Path) -> None:
         "of AMD GPUs kernels are compiled for gfx942 alone",
         "no back end is named 'xpu'; there are cpu, cuda, hip",
         "kernels are compiled for cpu and cuda and hip, not for xpu",
+        "DN,N,DN,D,,D,",
+        "[['tt.divisibility', 16], ['tt.non_negative', 1]]",
     ]
 
 

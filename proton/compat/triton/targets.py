@@ -69,7 +69,7 @@ class TargetBackend:
     @staticmethod
     def get_arg_specialization(value: object, type_: str, **_: object) -> str:
         """ "D" of an address or an integer that 16 divides, "N" of an integer from 0 on."""
-        return letters_of_value(value, type_)
+        return letters_of_value(value)
 
     @staticmethod
     def parse_attr(text: str) -> list[list[object]]:
