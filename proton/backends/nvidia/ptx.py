@@ -25,6 +25,7 @@ _FEW_ADDRESSES = 2  # of a base: for 15 of it a kernel of 577 instructions has 5
 _DOT = "wgmma.mma_async"
 _LABEL = re.compile(r"^(\$[\w$]+):", re.M)
 _BLOCK_ENDS = re.compile(r"^\$|\bbra\b|\bbar\.")
+_ACCESSES = "ld", "st"
 _GLOBAL = re.compile(r"\b(ld|st)\.global[.\w]*\s[^\[\n]*\[\s*(%rd\d+)")
 # Lanes that run it wait for each other; ptxas moves no access of memory across.
 _FENCE = "{ .reg .b32 lanes; activemask.b32 lanes; bar.warp.sync lanes; }"
@@ -132,6 +133,9 @@ def with_stores_behind_loads(ptx: str) -> str:
     """The PTX in which a store of a block that is written in place stands behind all loads ahead of
     it, where there are several. ptxas sees by the address, a register and a number, which loads it
     does not touch, and moves it between them, to need fewer registers."""
+    bases = {kind: {base for of, base in _GLOBAL.findall(ptx) if of == kind} for kind in _ACCESSES}
+    if bases["ld"].isdisjoint(bases["st"]):  # most kernels, at once
+        return ptx
     loaded = Counter[str]()
     lines = ptx.split("\n")
     for number, line in enumerate(lines):
