@@ -38,3 +38,4 @@ def states(x_ptr, first_ptr, steps, decay, M: tl.constexpr, N: tl.constexpr):
         tl.store(x_ptrs, ahead)
         ahead = decay * ahead + x
         x_ptrs += M * N
+    tl.store(first_ptr + tl.program_id(0) * M * N + at, ahead)

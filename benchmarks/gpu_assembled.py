@@ -1,5 +1,5 @@
 """What it is worth to have ptxas order otherwise: kernels as Proton compiles them, without what
-proton/backends/nvidia/ptx.py does for it, and by Triton, in turns on one GPU.
+proton/backends/nvidia/ptx.py does for it, and by Triton, alternating on one GPU.
 
     python benchmarks/gpu_assembled.py [--rounds 9]
 
@@ -10,13 +10,12 @@ rounds, by CUPTI (in_turns.py). Results are compared with torch's.
 
 import argparse
 import functools
-import statistics
 from typing import Any
 from unittest import mock
 
 import assembled_kernels
 import torch
-from in_turns import kernel_us
+from in_turns import kernel_us, medians
 from peers import triton_module
 
 import proton
@@ -67,8 +66,7 @@ def measured(case: Case, peer: Any, rounds: int) -> str:
             kernel[grid](*given, **options)
         torch.testing.assert_close(given[place], expected, rtol=2e-2, atol=2e-1)
         launches.append(functools.partial(kernel[grid], *given, **options))
-    times = [[kernel_us(launch, LAUNCHES) for launch in launches] for _ in range(rounds)]
-    us = [statistics.median(of) for of in zip(*times, strict=True)]
+    us = medians(launches, rounds, LAUNCHES, kernel_us)
     shown = "".join(f"{time:9.1f}" for time in us)
     return f"{name:24}{shown}{us[0] / us[1]:9.3f}{us[0] / us[2]:10.3f}"
 

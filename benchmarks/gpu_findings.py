@@ -103,9 +103,8 @@ class OnGPU:
         import in_turns
 
         count = repeats(in_turns.milliseconds(launch, 2))
-        if case.graph:
-            return lambda: in_turns.milliseconds(launch, count) * 1e3
-        return functools.partial(in_turns.kernel_us, launch, count)
+        measure = in_turns.mean_us if case.graph else in_turns.kernel_us
+        return functools.partial(measure, launch, count)
 
     def fixed(self, case: Case, side: Side) -> Launch:
         """The side without the fault, as a graph where that is the fix."""

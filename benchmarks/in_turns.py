@@ -41,6 +41,11 @@ def milliseconds(launch: Launch, count: int) -> float:
     return first.elapsed_time(last) / count
 
 
+def mean_us(launch: Launch, count: int) -> float:
+    """The same in us."""
+    return milliseconds(launch, count) * 1e3
+
+
 def kernel_us(launch: Launch, count: int) -> float:
     """The median of a launch's kernel, by CUPTI: of several, the one that takes most in all."""
     with profile(activities=[ProfilerActivity.CUDA]) as found:
@@ -54,12 +59,17 @@ def kernel_us(launch: Launch, count: int) -> float:
     return statistics.median(max(times.values(), key=sum))
 
 
-def medians(launches: Sequence[Launch], rounds: int, count: int) -> list[float]:
+def medians(
+    launches: Sequence[Launch],
+    rounds: int,
+    count: int,
+    measure: Callable[[Launch, int], float] = mean_us,
+) -> list[float]:
     """us of each launch: the median of rounds of `count` launches, behind one that warms up."""
     times: list[list[float]] = [[] for _ in launches]
     for number in range(rounds + 1):
         for launch, taken in zip(launches, times, strict=True):
-            us = milliseconds(launch, count) * 1e3
+            us = measure(launch, count)
             if number:
                 taken.append(us)
     return [statistics.median(taken) for taken in times]

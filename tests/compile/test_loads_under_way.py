@@ -8,6 +8,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from benchmarks.assembled_kernels import states
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
 from proton.backends.nvidia.ptx import with_most_registers, with_stores_behind_loads
@@ -56,20 +57,6 @@ def gated(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     x = tl.load(x_ptr + at)
     w = 0.5 * w * (tl.erf(w * 0.7071) + 1.0)
     tl.store(out_ptr + at, w.to(tl.bfloat16) * x)
-
-
-@proton.jit
-def states_ahead(x_ptr, first_ptr, steps, decay, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Each block gives way to what those ahead of it sum up to: linear attention's states."""
-    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
-    x_ptrs = x_ptr + tl.program_id(0) * steps * ROWS * COLUMNS + at
-    ahead = tl.load(first_ptr + tl.program_id(0) * ROWS * COLUMNS + at)
-    for _ in range(steps):
-        x = tl.load(x_ptrs)
-        tl.store(x_ptrs, ahead)
-        ahead = decay * ahead + x
-        x_ptrs += ROWS * COLUMNS
-    tl.store(first_ptr + tl.program_id(0) * ROWS * COLUMNS + at, ahead)
 
 
 @proton.jit
@@ -126,12 +113,12 @@ def test_stores_in_place_stand_behind_loads(
     rows: int, columns: int, warps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wait for loads brings more bytes, and next to nothing is spilled for that."""
-    of: dict[str, Any] = {"ROWS": rows, "COLUMNS": columns, "target": HOPPER, "num_warps": warps}
+    of: dict[str, Any] = {"M": rows, "N": columns, "target": HOPPER, "num_warps": warps}
     given = tl.float32, tl.float32, 17, 0.5
     with proton.knobs.scope(always_compile=True):
-        found = states_ahead.warmup(*given, **of)
+        found = states.warmup(*given, **of)
         monkeypatch.setattr(compiler, "with_stores_behind_loads", lambda ptx: ptx)
-        before = states_ahead.warmup(*given, **of)
+        before = states.warmup(*given, **of)
     assert "bar.warp.sync" in found.asm["ptx"]
     assert "bar.warp.sync" not in before.asm["ptx"]
     after, plain = found_loads(found), found_loads(before)
@@ -144,8 +131,8 @@ def test_stores_in_place_that_stay() -> None:
     """Where a thread loads a block in one access, and where more registers may be too many."""
     of: dict[str, Any] = {"target": HOPPER, "num_warps": 4}
     one = scaled_in_place.warmup(tl.float32, 4096, 0.5, BLOCK=512, **of)
-    all_ = states_ahead.warmup(
-        tl.float32, tl.float32, 17, 0.5, ROWS=128, COLUMNS=128, launch_cooperative_grid=True, **of
+    all_ = states.warmup(
+        tl.float32, tl.float32, 17, 0.5, M=128, N=128, launch_cooperative_grid=True, **of
     )
     assert "bar.warp.sync" not in one.asm["ptx"] + all_.asm["ptx"]
 
@@ -166,13 +153,13 @@ def test_where_stores_in_place_stand() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
-def test_states_ahead(steps: int, rng: np.random.Generator) -> None:
+def test_states(steps: int, rng: np.random.Generator) -> None:
     """With the barriers of warps among stores in place, by lanes in any order."""
     x = rng.integers(-8, 8, (2, steps, 64, 128)).astype(np.float32)
     first = rng.integers(-8, 8, (2, 64, 128)).astype(np.float32)
     found, last = x.copy(), first.copy()
     with Emulation(2, rng).installed():
-        states_ahead[(2,)](found, last, steps, 0.5, ROWS=64, COLUMNS=128)
+        states[(2,)](found, last, steps, 0.5, M=64, N=128)
     ahead = first
     for step in range(steps):
         np.testing.assert_array_equal(found[:, step], ahead)

@@ -25,7 +25,6 @@ _FEW_ADDRESSES = 2  # of a base: for 15 of it a kernel of 577 instructions has 5
 _DOT = "wgmma.mma_async"
 _LABEL = re.compile(r"^(\$[\w$]+):", re.M)
 _BLOCK_ENDS = re.compile(r"^\$|\bbra\b|\bbar\.")
-_ACCESSES = "ld", "st"
 _GLOBAL = re.compile(r"\b(ld|st)\.global[.\w]*\s[^\[\n]*\[\s*(%rd\d+)")
 # Lanes that run it wait for each other; ptxas moves no access of memory across.
 _FENCE = "{ .reg .b32 lanes; activemask.b32 lanes; bar.warp.sync lanes; }"
@@ -63,9 +62,9 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
 
 
 def with_bases_beside_dots(ptx: str) -> str:
-    """The PTX with uniform registers for the bases of what loops with products of warp groups
-    address: accumulators take the registers' ports, and twelve IMAD.WIDE for the copies of an
-    iteration were dispatched so late that a product took 1.08 of its time (decision 221)."""
+    """The PTX with uniform registers for the bases of what loops with `wgmma` address: accumulators
+    take the registers' ports, and twelve IMAD.WIDE for the copies of an iteration were dispatched
+    so late that a product took 1.08 of its time (decision 221)."""
     if _DOT not in ptx:
         return ptx
     labels = {found[1]: found.start() for found in _LABEL.finditer(ptx)}
@@ -133,8 +132,8 @@ def with_stores_behind_loads(ptx: str) -> str:
     """The PTX in which a store of a block that is written in place stands behind all loads ahead of
     it, where there are several. ptxas sees by the address, a register and a number, which loads it
     does not touch, and moves it between them, to need fewer registers."""
-    bases = {kind: {base for of, base in _GLOBAL.findall(ptx) if of == kind} for kind in _ACCESSES}
-    if bases["ld"].isdisjoint(bases["st"]):  # most kernels, at once
+    accesses = set(_GLOBAL.findall(ptx))
+    if not any(kind == "st" and ("ld", base) in accesses for kind, base in accesses):
         return ptx
     loaded = Counter[str]()
     lines = ptx.split("\n")
