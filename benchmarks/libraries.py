@@ -6,12 +6,15 @@ is none, the CPU answers as an H200 would.
 """
 
 import contextlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import sys
 import time
 import types
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import MagicMock
 
 # What kernels are asked for by, and the package that they are in.
 PACKAGES = {
@@ -40,6 +43,47 @@ def bare(*packages: str) -> None:
         assert spec is not None, name
         assert spec.submodule_search_locations is not None, name
         _enter(name, __path__=list(spec.submodule_search_locations))
+
+
+class _Mocks(types.ModuleType):
+    """A module that has whatever is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        setattr(self, name, MagicMock(name=f"{self.__name__}.{name}"))
+        return vars(self)[name]
+
+
+class _Rest(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds what of a package is none of some modules."""
+
+    def __init__(self, package: str, modules: set[str]) -> None:
+        self.inside, self.modules = f"{package}.", modules
+
+    def find_spec(self, name: str, path: object, target: object = None) -> Any:
+        if name.startswith(self.inside) and name not in self.modules:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        return _Mocks(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """There is nothing to run."""
+
+
+def alone(package: str, real: dict[str, str]) -> None:
+    """Lets modules of a package, which are named by the packages that they are in, be imported as
+    they are, without any `__init__`; in the place of all its others stand mocks."""
+    modules = {
+        ".".join(filter(None, (package, inner, name)))
+        for inner, names in real.items()
+        for name in names.split()
+    }
+    parts = [name.split(".") for name in modules]
+    bare(*sorted({".".join(of[:n]) for of in parts for n in range(1, len(of))}))
+    sys.meta_path.insert(0, _Rest(package, modules))
 
 
 @contextlib.contextmanager

@@ -14,6 +14,8 @@ import torch
 from library_results import compare, compare_norms
 
 SMALL, LARGE, WIDE = "small", "large", "wide"
+BOTH = (LARGE, WIDE)
+HALVES, HALF, FULL = (torch.float16, torch.bfloat16), (torch.float16,), (torch.float32,)
 Function = Callable[..., Any]
 Tensors = list[Any]  # gradients may be missing
 
@@ -41,6 +43,11 @@ class Normal:
     def make(self, sizes: str) -> torch.Tensor:
         dims = [d.at(sizes) if isinstance(d, Size) else (d,) for d in self.shape]
         return torch.randn(sum(dims, ()))
+
+
+# Of a model of some 8 billion parameters.
+TOKENS, HIDDEN = Size(15, 8192, 16), Size(256, 4096, 4096)
+HEADS, SHARED, HEAD = 32, 8, 128
 
 
 def normal(*shape: int | Size) -> Normal:

@@ -1,21 +1,9 @@
 """Cases of vLLM: attention over pages, and what fills them."""
 
-import itertools
-
 import torch
-from library_case import Size
-from library_references import attention, by_row, lengths, whole
-from vllm_case import (
-    BOTH,
-    FP8,
-    HALVES,
-    HEAD,
-    HEADS,
-    SHARED,
-    TOKENS,
-    KVQuantMode,
-    call,
-)
+from library_case import BOTH, HALVES, HEAD, HEADS, SHARED, TOKENS, Size
+from library_references import FP8, PAGE, Pages, by_row, lengths, starts, whole
+from vllm_case import KVQuantMode, call
 
 # isort: split
 from vllm.v1.attention.ops import (
@@ -30,50 +18,7 @@ from vllm.v1.attention.ops import (
 
 BATCH, KEYS = Size(3, 16, 1), Size(150, 4096, 32768)
 PROMPTS, PROMPT = Size(2, 4, 1), Size(150, 2048, 8192)
-PAGE, SPLITS = 16, 16
-
-
-class Pages:
-    """Keys and values of sequences, one behind the other, and where each of their tokens lies."""
-
-    def __init__(self, dtype, count, keys, heads=SHARED, head=HEAD):
-        self.sizes = lengths(count, keys)
-        self.k, self.v = (torch.randn(sum(self.sizes), heads, head, dtype=dtype) for _ in range(2))
-        self.length = torch.tensor(self.sizes, dtype=torch.int32)
-        pages = -(-keys // PAGE)
-        self.table = torch.randperm(count * pages, dtype=torch.int32).view(count, pages)
-        every = (self.table[:, :, None] * PAGE + torch.arange(PAGE)).flatten(1).long()
-        self.slots = torch.cat([row[:n] for row, n in zip(every, self.sizes, strict=True)])
-        self.longest = keys
-
-    def beside(self, queries):
-        """Of each sequence the queries, keys and values."""
-        return zip(queries, self.k.split(self.sizes), self.v.split(self.sizes), strict=True)
-
-    def of_each(self, queries, **how):
-        """Attention of the last tokens of each sequence."""
-        return torch.cat([attention(*part, **how) for part in self.beside(queries)])
-
-    def last(self, counts):
-        """Keys and values of so many last tokens of each sequence."""
-        parts = [(k[-n:], v[-n:]) for n, k, v in self.beside(counts)]
-        return [torch.cat(x) for x in zip(*parts, strict=True)]
-
-    def flat(self, x):
-        """A cache (pages, tokens, heads, dims)."""
-        cache = torch.zeros(self.table.numel() * PAGE, *x.shape[1:], dtype=x.dtype)
-        cache[self.slots] = x
-        return cache.view(-1, PAGE, *x.shape[1:])
-
-    def head_major(self, group):
-        """Caches (pages, heads, dims / group, tokens, group) and (pages, heads, dims, tokens)."""
-        k, v = self.flat(self.k), self.flat(self.v)
-        k = k.unflatten(-1, (-1, group)).permute(0, 2, 3, 1, 4)
-        return k.contiguous(), v.permute(0, 2, 3, 1).contiguous()
-
-
-def starts(sizes):
-    return torch.tensor([0, *itertools.accumulate(sizes)], dtype=torch.int32)
+SPLITS = 16
 
 
 def ones():

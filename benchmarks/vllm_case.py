@@ -4,27 +4,19 @@ has all sources; what it depends on is not needed, but for einops."""
 
 import collections
 import enum
-import importlib.abc
-import importlib.machinery
-import sys
-import types
 from typing import Any
 from unittest.mock import MagicMock
 
 import torch
 import triton
 import triton.language as tl
-from libraries import SMS, bare, stand_in
-from library_case import LARGE, WIDE, Size, calls_in
+from libraries import SMS, alone, stand_in
+from library_case import calls_in
+from library_references import FP8
 from triton.language.extra import libdevice
 
 CASES: dict[str, Any] = {}
 call = calls_in(CASES)
-HALVES, HALF, FULL = (torch.float16, torch.bfloat16), (torch.float16,), (torch.float32,)
-BOTH = (LARGE, WIDE)
-FP8 = torch.float8_e4m3fn
-TOKENS, HIDDEN = Size(15, 8192, 16), Size(256, 4096, 4096)
-HEADS, SHARED, HEAD = 32, 8, 128
 
 _MAMBA = "causal_conv1d layernorm_gated mamba_ssm triton_helpers"
 _REAL = {
@@ -49,42 +41,12 @@ _REAL = {
     "v1.sample.ops": "topk_topp_triton",
     "v1.worker.gpu.sample": "gumbel logprob min_p penalties",
 }
-_MODULES = {
-    ".".join(("vllm", *package.split("."), name)).replace("..", ".")
-    for package, names in _REAL.items()
-    for name in names.split()
-}
 
 
 class KVQuantMode(enum.IntEnum):
     """The library's, as far as the cases need it."""
 
     NONE, INT8_PER_TOKEN_HEAD, FP8_PER_TOKEN_HEAD, INT4_PER_TOKEN_HEAD = 0, 2, 3, 4
-
-
-class _Mocks(types.ModuleType):
-    """A module that has whatever is asked of it."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        setattr(self, name, MagicMock(name=f"{self.__name__}.{name}"))
-        return vars(self)[name]
-
-
-class _Rest(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds what of vLLM is not in _MODULES."""
-
-    def find_spec(self, name: str, path: object, target: object = None) -> Any:
-        if name.startswith("vllm.") and name not in _MODULES:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec: Any) -> types.ModuleType:
-        return _Mocks(spec.name)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """There is nothing to run."""
 
 
 def _platform() -> Any:
@@ -102,9 +64,7 @@ def _platform() -> Any:
 
 
 def _import_without_the_rest() -> None:
-    parts = [name.split(".") for name in _MODULES]
-    bare(*sorted({".".join(of[:n]) for of in parts for n in range(1, len(of))}))
-    sys.meta_path.insert(0, _Rest())
+    alone("vllm", _REAL)
     stand_in("vllm.platforms", current_platform=_platform())
     stand_in("vllm.platforms.rocm", use_rocm_custom_paged_attention=lambda *_: False)
     names = {"triton": triton, "tl": tl, "HAS_TRITON": True, "tldevice": libdevice}

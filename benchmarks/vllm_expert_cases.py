@@ -3,9 +3,23 @@ what else is in a batch, and LoRA."""
 
 import torch
 import triton.language as tl
-from library_case import Size
-from library_references import by_block, by_row, experts, gated, lengths, whole
-from vllm_case import BOTH, FP8, HALF, HALVES, HIDDEN, call
+from library_case import BOTH, HALF, HALVES, HIDDEN, Size
+from library_references import (
+    EXPERTS,
+    FP8,
+    GROUP,
+    TOP,
+    aligned,
+    by_block,
+    by_row,
+    experts,
+    gated,
+    lengths,
+    routes,
+    weights_of,
+    whole,
+)
+from vllm_case import call
 
 # isort: split
 from vllm.lora.ops.triton_ops import lora_expand_op, lora_shrink_op
@@ -18,35 +32,9 @@ from vllm.model_executor.layers.quantization import awq_triton
 from vllm.model_executor.layers.quantization.compressed_tensors import triton_scaled_mm
 from vllm.model_executor.layers.quantization.utils import fp8_utils
 
-EXPERTS, TOP, GROUP = 8, 2, 128
 ROUTED, INNER = Size(40, 4096, 16), Size(128, 2048, 2048)
 ROWS, COLUMNS = Size(40, 4096, 16), Size(256, 4096, 4096)
 TYPES = {torch.float16: tl.float16, torch.bfloat16: tl.bfloat16}
-
-
-def routes(tokens):
-    weights, ids = torch.rand(tokens, EXPERTS).topk(TOP)
-    return weights / weights.sum(-1, keepdim=True), ids.int()
-
-
-def weights_of(hidden, inner):
-    return (
-        torch.randn(EXPERTS, 2 * inner, hidden) / hidden**0.5,
-        torch.randn(EXPERTS, hidden, inner) / inner**0.5,
-    )
-
-
-def aligned(ids, block):
-    """Routes by expert, of whose blocks each has one expert; a number that is none fills them."""
-    order, rows, numbers = ids.flatten().argsort(stable=True), [], []
-    for number, part in enumerate(order.split(ids.flatten().bincount(minlength=EXPERTS).tolist())):
-        blocks = -(-len(part) // block)
-        rows.append(
-            torch.nn.functional.pad(part, (0, blocks * block - len(part)), value=len(order))
-        )
-        numbers += [number] * blocks
-    rows = torch.cat(rows).int()
-    return rows, torch.tensor(numbers, dtype=torch.int32), torch.tensor([len(rows)]).int()
 
 
 def _layer(dtype, x, weights, scales, shares, ids, kind, block=None, quantise=None):

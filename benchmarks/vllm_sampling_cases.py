@@ -5,8 +5,8 @@ import types
 import torch
 import torch.nn.functional as F
 from libraries import SMS
-from library_case import Size
-from vllm_case import BOTH, FULL, call
+from library_case import BOTH, FULL, Size
+from vllm_case import call
 
 # isort: split
 from vllm.v1.sample import rejection_sampler

@@ -4,9 +4,22 @@ attention), and rows: norms, angles, numbers of 8 bits."""
 import torch
 import torch.nn.functional as F
 from libraries import middle
-from library_case import Size
-from library_references import by_block, gated, lengths, rms, rotated, whole
-from vllm_case import BOTH, FULL, HALVES, HEAD, HEADS, HIDDEN, SHARED, TOKENS, call
+from library_case import BOTH, FULL, HALVES, HEAD, HEADS, HIDDEN, SHARED, TOKENS, Size
+from library_references import (
+    STATE,
+    WIDTH,
+    by_block,
+    convolved,
+    gated,
+    lengths,
+    rms,
+    rotated,
+    scan_inputs,
+    scan_numbers,
+    scanned,
+    whole,
+)
+from vllm_case import call
 
 # isort: split
 from vllm.model_executor.determinism import batch_invariant
@@ -29,38 +42,15 @@ middle(ssd_bmm, ssd_chunk_scan, ssd_chunk_state, ssd_state_passing)
 
 SEQUENCES, LENGTH = Size(2, 4, 1), Size(150, 2048, 8192)
 BATCH, CHANNELS = Size(3, 64, 16), Size(300, 8192, 8192)
-STATE, GROUPS, CHUNK = 128, 2, 256
-WIDTH = 4  # of convolutions
+CHUNK = 256
 
 
 # Mamba
 
 
-def scanned(state, x, dt, decay, b, c, skip):
-    """Of one sequence: (heads, dims, numbers) after its tokens, and what each of them gives."""
-    outs = []
-    for token in range(len(x)):
-        state = state * (decay * dt[token])[:, None, None].exp()
-        state = state + (dt[token, :, None] * x[token])[..., None] * b[token][:, None]
-        outs.append((state * c[token][:, None]).sum(-1) + skip[:, None] * x[token])
-    return state, torch.stack(outs)
-
-
-def _inputs(dtype, tokens, heads, dims):
-    """x, dt, A, B, C, D, and the bias of dt."""
-    b, c = torch.randn(2, tokens, GROUPS, STATE, dtype=dtype) / STATE**0.25
-    x, dt = torch.randn(tokens, heads, dims, dtype=dtype), torch.randn(tokens, heads, dtype=dtype)
-    return x, dt, -torch.rand(heads) - 0.5, b, c, torch.randn(heads), torch.randn(heads)
-
-
-def _numbers(x, dt, a, b, c, d, bias):
-    each = (n.double().repeat_interleave(x.shape[1] // GROUPS, 1) for n in (b, c))
-    return x.double(), F.softplus(dt.double() + bias), a.double(), *each, d.double()
-
-
 @call(BATCH, Size(4, 128, 128), dtypes=HALVES, timed=BOTH)
 def state_update(dtype, count, heads, dims=64):
-    given = _inputs(dtype, count, heads, dims)
+    given = scan_inputs(dtype, count, heads, dims)
     x, dt, a, b, c, d, bias = given
     slots = torch.randperm(2 * count)[:count].int() + 1  # of which 0 is none
     before = torch.randn(2 * count + 1, heads, dims, STATE)
@@ -77,7 +67,7 @@ def state_update(dtype, count, heads, dims=64):
         return state, out
 
     def reference():
-        state, outs, numbers = before.double(), [], _numbers(*given)
+        state, outs, numbers = before.double(), [], scan_numbers(given)
         for row, slot in enumerate(slots.tolist()):
             tokens = [n if n.dim() == 1 else n[row : row + 1] for n in numbers]
             state[slot], out = scanned(state[slot], *tokens)
@@ -90,7 +80,7 @@ def state_update(dtype, count, heads, dims=64):
 @call(SEQUENCES, LENGTH, Size(4, 32, 128), dtypes=HALVES, timed=BOTH)
 def state_scan(dtype, count, longest, heads, dims=64):
     sizes = lengths(count, longest)
-    given = _inputs(dtype, sum(sizes), heads, dims)
+    given = scan_inputs(dtype, sum(sizes), heads, dims)
     x, dt, a, b, c, d, bias = given
     before = torch.randn(count, heads, dims, STATE)
     starts = F.pad(torch.tensor(sizes).cumsum(0), (1, 0))
@@ -111,7 +101,7 @@ def state_scan(dtype, count, longest, heads, dims=64):
         return states, out
 
     def reference():
-        *tokens, skip = _numbers(*given)
+        *tokens, skip = scan_numbers(given)
         x, dt, a, b, c = tokens
         each = (n.split(sizes) for n in (x, dt, b, c))
         rows = zip(before.double(), *each, strict=True)
@@ -119,13 +109,6 @@ def state_scan(dtype, count, longest, heads, dims=64):
         return torch.stack([state for state, _ in found]), torch.cat([out for _, out in found])
 
     return op, reference
-
-
-def _convolved(x, before, weight, bias):
-    """Of one sequence (channels, tokens): what it gives, and its last tokens."""
-    x = torch.cat((before, x), 1).double()
-    out = F.conv1d(x[None], weight.double()[:, None], bias.double(), groups=len(x))[0]
-    return F.silu(out), x[:, 1 - WIDTH :]
 
 
 @call(SEQUENCES, LENGTH, CHANNELS, dtypes=HALVES)
@@ -150,7 +133,7 @@ def convolution(dtype, count, longest, channels):
         state, outs = before.double(), []
         for row, part in enumerate(x.split(sizes, 1)):
             known = before[row + 1] * has_before[row]
-            out, state[row + 1] = _convolved(part, known, weight, bias)
+            out, state[row + 1] = convolved(part, known, weight, bias)
             outs.append(out)
         return torch.cat(outs, 1), state
 
@@ -174,7 +157,7 @@ def convolution_update(dtype, count, channels):
     def reference():
         state, outs = before.double(), []
         for row, slot in zip(x, slots.tolist(), strict=True):
-            out, state[slot] = _convolved(row[:, None], before[slot], weight, bias)
+            out, state[slot] = convolved(row[:, None], before[slot], weight, bias)
             outs.append(out[:, 0])
         return torch.stack(outs), state
 
