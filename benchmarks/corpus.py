@@ -205,6 +205,11 @@ SEEN = (
     "recompute_w_u_fwd_kernel",
     "parallel_wall_attn_bwd_kernel_dq",
     "parallel_wall_attn_bwd_kernel_preprocess",
+    "alloc_decode_kernel",
+    "alloc_extend_kernel",
+    "create_flashinfer_kv_indices_triton",
+    "fuse_scale_shift_kernel_blc_opt",
+    "fused_moe_router_cudacore_kernel",
 )
 
 

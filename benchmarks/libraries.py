@@ -31,6 +31,7 @@ PACKAGES = {
     "fbgemm": "fbgemm_gpu",
     "triton_kernels": "triton_kernels",
     "vllm": "vllm",
+    "sglang": "sglang",
 }
 SMS = 132
 
@@ -157,6 +158,7 @@ def pretend_cuda() -> None:
     answers = {
         "get_device_properties": lambda *_: properties,
         "get_device_capability": lambda *_: (9, 0),
+        "get_device_name": lambda *_: properties.name,
         "current_device": lambda: 0,
         "current_stream": lambda *_: None,
         "default_stream": lambda *_: None,
@@ -166,6 +168,7 @@ def pretend_cuda() -> None:
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
+    torch.cpu.device = _Device  # type: ignore[attr-defined]
     torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[assignment]
     is_cuda: Any = torch.Tensor.is_cuda
     inside = tuple(f"{package}." for package in PACKAGES.values())
