@@ -205,6 +205,9 @@ SEEN = (
     "recompute_w_u_fwd_kernel",
     "parallel_wall_attn_bwd_kernel_dq",
     "parallel_wall_attn_bwd_kernel_preprocess",
+    "forward_scan",
+    "backward_scan",
+    "_cce_backward_kernel",
 )
 
 

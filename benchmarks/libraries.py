@@ -6,14 +6,26 @@ is none, the CPU answers as an H200 would.
 """
 
 import contextlib
+import importlib.machinery
 import importlib.util
+import itertools
 import sys
 import time
 import types
 from collections.abc import Iterator
 from typing import Any
 
-# What kernels are asked for by, and the package that they are in.
+# Packages of a few kernels each, which are asked for together.
+SMALL = (
+    *("accelerated_scan", "adasplash", "causal_conv1d", "conch", "cut_cross_entropy"),
+    *("flash_attn", "flash_colsum", "flash_kmeans", "flash_sinkhorn"),
+    *("flashnn", "gptqmodel", "lanczos_triton", "late_interaction_kernels"),
+    *("lion_pytorch", "localcorr", "mamba_ssm", "megablocks", "memeff", "mlstm_kernels"),
+    *("moe_ops", "native_sparse_attention_pytorch", "sageattention", "spconv_triton", "stk"),
+    *("torch_fps", "torchnorm", "tridec", "triton_augment", "triton_csprng"),
+    "triton_muon_adamw",
+)
+# What kernels are asked for by, and the packages that they are in.
 PACKAGES = {
     "liger": "liger_kernel",
     "fla": "fla",
@@ -28,8 +40,14 @@ PACKAGES = {
     "fbgemm": "fbgemm_gpu",
     "triton_kernels": "triton_kernels",
     "vllm": "vllm",
+    "small": " ".join(SMALL),
 }
 SMS = 132
+
+
+def prefixes(library: str) -> tuple[str, ...]:
+    """What the names of modules of a library begin with."""
+    return tuple(f"{package}." for package in PACKAGES[library].split())
 
 
 def bare(*packages: str) -> None:
@@ -59,6 +77,7 @@ def stand_in(name: str, **contents: Any) -> None:
 
 def _enter(name: str, **contents: Any) -> None:
     module = types.ModuleType(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None)
     vars(module).update(contents)
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
@@ -124,7 +143,7 @@ def pretend_cuda() -> None:
         setattr(torch.cuda, name, answer)
     torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[assignment]
     is_cuda: Any = torch.Tensor.is_cuda
-    inside = tuple(f"{package}." for package in PACKAGES.values())
+    inside = tuple(itertools.chain(*map(prefixes, PACKAGES)))
 
     def answer(tensor: torch.Tensor) -> bool:
         asks: str = sys._getframe(1).f_globals.get("__name__", "")
