@@ -210,6 +210,9 @@ SEEN = (
     "create_flashinfer_kv_indices_triton",
     "fuse_scale_shift_kernel_blc_opt",
     "fused_moe_router_cudacore_kernel",
+    "forward_scan",
+    "backward_scan",
+    "_cce_backward_kernel",
 )
 
 

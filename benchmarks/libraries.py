@@ -9,6 +9,7 @@ import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import itertools
 import sys
 import time
 import types
@@ -16,7 +17,17 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import MagicMock
 
-# What kernels are asked for by, and the package that they are in.
+# Packages of a few kernels each, which are asked for together.
+SMALL = (
+    *("accelerated_scan", "adasplash", "causal_conv1d", "conch", "cut_cross_entropy"),
+    *("flash_attn", "flash_colsum", "flash_kmeans", "flash_sinkhorn"),
+    *("flashnn", "gptqmodel", "lanczos_triton", "late_interaction_kernels"),
+    *("lion_pytorch", "localcorr", "mamba_ssm", "megablocks", "memeff", "mlstm_kernels"),
+    *("moe_ops", "native_sparse_attention_pytorch", "sageattention", "spconv_triton", "stk"),
+    *("torch_fps", "torchnorm", "tridec", "triton_augment", "triton_csprng"),
+    "triton_muon_adamw",
+)
+# What kernels are asked for by, and the packages that they are in.
 PACKAGES = {
     "liger": "liger_kernel",
     "fla": "fla",
@@ -32,8 +43,14 @@ PACKAGES = {
     "triton_kernels": "triton_kernels",
     "vllm": "vllm",
     "sglang": "sglang",
+    "small": " ".join(SMALL),
 }
 SMS = 132
+
+
+def prefixes(library: str) -> tuple[str, ...]:
+    """What the names of modules of a library begin with."""
+    return tuple(f"{package}." for package in PACKAGES[library].split())
 
 
 def bare(*packages: str) -> None:
@@ -104,6 +121,7 @@ def stand_in(name: str, **contents: Any) -> None:
 
 def _enter(name: str, **contents: Any) -> None:
     module = types.ModuleType(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None)
     vars(module).update(contents)
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
@@ -171,7 +189,7 @@ def pretend_cuda() -> None:
     torch.cpu.device = _Device  # type: ignore[attr-defined]
     torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[assignment]
     is_cuda: Any = torch.Tensor.is_cuda
-    inside = tuple(f"{package}." for package in PACKAGES.values())
+    inside = tuple(itertools.chain(*map(prefixes, PACKAGES)))
 
     def answer(tensor: torch.Tensor) -> bool:
         asks: str = sys._getframe(1).f_globals.get("__name__", "")

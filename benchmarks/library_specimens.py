@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from libraries import PACKAGES, SMS, pretend_cuda
+from libraries import PACKAGES, SMS, prefixes, pretend_cuda
 
 import proton
 from proton.base.errors import ProtonError
@@ -87,9 +87,7 @@ def _specimen(
     return {
         "library": library,
         # What a library writes as it runs is no module of it.
-        "path": module
-        if module.startswith(f"{PACKAGES[library]}.")
-        else inspect.getfile(kernel.fn),
+        "path": module if module.startswith(prefixes(library)) else inspect.getfile(kernel.fn),
         "function": kernel.fn.__name__,
         "types": {name: type_.mangle() for name, type_ in signature.types.items()},
         "constants": constants,

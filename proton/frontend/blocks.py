@@ -19,8 +19,11 @@ def listed(values: Any) -> tuple[Any, ...]:
     return tuple(values) if isinstance(values, tuple | list) else (values,)
 
 
-def integers(what: str, values: object, type_: ty.dtype, rank: int) -> list[object]:
-    """The SSA values of `rank` integer scalars, of type i32 or i64."""
+def integers(
+    what: str, values: object, type_: ty.dtype, rank: int, cut: bool = False
+) -> list[object]:
+    """The SSA values of `rank` integer scalars, of type i32 or i64. With `cut` those that a kernel
+    computes may be wider: their low bits are taken."""
     values = listed(values)
     if len(values) != rank:
         raise error(
@@ -28,16 +31,17 @@ def integers(what: str, values: object, type_: ty.dtype, rank: int) -> list[obje
             f"{len(values)}",
             "write 0 or 1 where nothing else is meant",
         )
-    return [_integer(f"{what}[{n}]", value, type_).handle for n, value in enumerate(values)]
+    return [_integer(f"{what}[{n}]", value, type_, cut).handle for n, value in enumerate(values)]
 
 
-def _integer(what: str, value: object, type_: ty.dtype) -> tensor:
+def _integer(what: str, value: object, type_: ty.dtype, cut: bool) -> tensor:
     scalar = as_tensor(value, what)
     if scalar.is_block() and scalar.numel == 1:
         scalar = item(scalar)
     if scalar.is_block() or not scalar.dtype.is_int():
         raise error(f"{what} must be an integer scalar, got {scalar.type}", "convert it first")
-    if scalar.dtype.primitive_bitwidth > type_.primitive_bitwidth:
+    may_be_wider = cut and isinstance(value, tensor)
+    if scalar.dtype.primitive_bitwidth > type_.primitive_bitwidth and not may_be_wider:
         raise error(
             f"{what} must fit in {type_}, got {scalar.dtype}",
             "add .to(tl.int32), or put the large part into the base pointer",

@@ -58,7 +58,7 @@ def _make(
     type_ = ty.tensor_descriptor_type(ty.block_type(element, tuple(sizes)), padding_option)
     op = tt_block.MakeTensorDescOp(
         base.handle,
-        integers("shape", shape, ty.int32, len(sizes)),
+        integers("shape", shape, ty.int32, len(sizes), cut=True),
         integers("strides", strides, ty.int64, len(sizes)),
         to_ir(type_),
     )

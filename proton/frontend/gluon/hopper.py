@@ -148,7 +148,7 @@ def _make(
     type_ = layout_descriptor_type(block, layout, padding_option)
     op = tt_block.MakeTensorDescOp(
         base.handle,
-        integers("shape", shape, ty.int32, len(sizes)),
+        integers("shape", shape, ty.int32, len(sizes), cut=True),
         integers("strides", strides, ty.int64, len(sizes)),
         to_ir(type_),
     )
