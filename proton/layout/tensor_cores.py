@@ -7,6 +7,7 @@ chooses an instruction and the lowering that emits it agree without a word betwe
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from proton.layout.linear import LinearLayout
 from proton.layout.named import (
@@ -20,8 +21,12 @@ from proton.layout.named import (
 
 GROUP_ROWS = 64  # of a product of one warp group
 GROUP_WARPS = 4
+GROUP_THREADS = 32 * GROUP_WARPS
 MAX_N = 256  # columns of one `wgmma`
 MMA_ROWS, MMA_COLUMNS = 16, 8
+# Registers of sums beside which those for addresses last: with 256 a product of fp8 whose instructions
+# are added up one by one spilled 1,020 bytes, with 192 nothing.
+MOST_SUMS = 192
 K_BITS = 256  # of a row of the left operand in one instruction
 
 Shape = tuple[int, int]
@@ -62,6 +67,15 @@ class WarpGroupTiling:
         down, across = GROUP_ROWS * self.groups[0], self.n * self.groups[1]
         rows, columns = range(0, self.shape[0], down), range(0, self.shape[1], across)
         return [(row, column) for column in columns for row in rows]
+
+    def with_room_for_sums(self) -> "WarpGroupTiling":
+        """The same by instructions of so few columns that registers hold, beside the result, the
+        sums of two tiles: threads add up those of one while the next one is under way."""
+        own = prod(self.shape) // (prod(self.groups) * GROUP_THREADS)
+        n = self.n
+        while n > MMA_COLUMNS and own + 2 * GROUP_ROWS * n // GROUP_THREADS > MOST_SUMS:
+            n //= 2
+        return WarpGroupTiling(self.shape, self.groups, n)
 
 
 @functools.cache
@@ -146,26 +160,18 @@ def mma_tiling_of(layout: LinearLayout) -> WarpTiling | None:
     return None
 
 
-_LONG = 64  # of the dimension that is summed over
-
-
 @functools.cache
-def warp_tiling(shape: Shape, k: int, num_warps: int) -> WarpTiling | None:
-    """Warps where a warp would have most elements; None where a product is smaller than one.
-
-    Of a square of two tiles each warp makes both where `k` is small: reductions along columns on
-    more warps exchange more. chunk_kda_bwd_kernel_intra of fla-core, k = 16, took 1.22 of the time
-    with one each, other changes with it (corpus.py --against c922f066, H200). With both each warp
-    of parallel_nsa_fwd_kernel, k = 128, makes 48 instructions of an iteration in the place of 32.
-    """
+def warp_tiling(shape: Shape, num_warps: int, summed: int | None = None) -> WarpTiling | None:
+    """Warps where a warp would have most elements; None where a product is smaller than one. Where
+    results are summed along a dimension, warps lie along the other one as long as there are tiles:
+    each warp sums what it has then, and exchanges nothing."""
     if shape[0] < MMA_ROWS or shape[1] < MMA_COLUMNS:
         return None
-    down = across = 1
-    while down * across < num_warps:
-        rows, columns = shape[0] // down, shape[1] // across
-        has_tiles = rows > MMA_ROWS or columns <= MMA_COLUMNS or k < _LONG
-        if rows >= columns and has_tiles:
-            down *= 2
-        else:
-            across *= 2
-    return WarpTiling(shape, (down, across))
+    tile, counts = (MMA_ROWS, MMA_COLUMNS), [1, 1]
+    while counts[0] * counts[1] < num_warps:
+        rest = [shape[axis] // counts[axis] for axis in range(2)]
+        axis = int(rest[0] < rest[1] or (rest[0] <= tile[0] and rest[1] > tile[1]))
+        if summed is not None and rest[1 - summed] > tile[1 - summed]:
+            axis = 1 - summed
+        counts[axis] *= 2
+    return WarpTiling(shape, (counts[0], counts[1]))

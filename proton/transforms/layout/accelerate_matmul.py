@@ -15,6 +15,7 @@ becomes
     %d = ttng.warp_group_dot_wait %e {pendings = 0}
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -126,10 +127,8 @@ class _Product:
             return False
         if self._is_f32 and self.precision not in ("tf32", *SPLITS):
             return False
-        k = shape_of(self.a)[1]
-        return (
-            k * self._bits >= K_BITS and warp_tiling(shape_of(self.acc), k, self.warps) is not None
-        )
+        long_enough = shape_of(self.a)[1] * self._bits >= K_BITS
+        return long_enough and warp_tiling(shape_of(self.acc), self.warps) is not None
 
     @property
     def _operand(self) -> Type:
@@ -149,13 +148,15 @@ class _Product:
         shape = shape_of(acc)
         if (instruction := self.chip.mma_of(MMAKind.WARP_GROUP, self._operand)) is not None:
             tiling = warp_group_tiling(shape, self.warps, instruction.columns)
+            if tiling is not None and self._adds_outside(shape_of(a)[1]):
+                tiling = tiling.with_room_for_sums()
             in_memory = tiling is not None and OperandPlace.SHARED in instruction.right
             right = self._in_memory(b, 0) if in_memory else None
             if tiling is not None and right is not None:
                 in_memory = OperandPlace.SHARED in instruction.left and _loaded(a) is not None
                 left = self._in_memory(a, 1) if in_memory else None
                 return self._warp_groups(tiling, a, left, right, acc)
-        warps = warp_tiling(shape, shape_of(a)[1], self.warps)
+        warps = warp_tiling(shape, self.warps, _summed_along(self.op))
         assert warps is not None, "asked before"
         return self._mma(warps, a, b, acc)
 
@@ -168,8 +169,7 @@ class _Product:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
         start = convert(acc, tiling.accumulator)
         i32 = ir.IntegerType.get_signless(32)
-        is_inexact = self._bits == 8 and isinstance(self.result, ir.F32Type)
-        imprecise = ir.IntegerAttr.get(i32, max(1, self.imprecise) if is_inexact else 0)
+        imprecise = ir.IntegerAttr.get(i32, self._most_inexact)
         issued = WarpGroupDotOp(left, right, start, imprecise, start.type).result
         return WarpGroupDotWaitOp(issued, ir.IntegerAttr.get(i32, 0), start.type).result
 
@@ -186,6 +186,16 @@ class _Product:
             ones = len(shape_of(load)) - len(shape_of(source))
             fast = max(0, fast_axis(ttg.layout_of(load.type)) - ones)
         return as_matrix(source, (fast, k), is_transposed)
+
+    @property
+    def _most_inexact(self) -> int:
+        """How many numbers the instruction may sum up by itself; 0 for all."""
+        is_inexact = self._bits == 8 and isinstance(self.result, ir.F32Type)
+        return max(1, self.imprecise) if is_inexact else 0
+
+    def _adds_outside(self, k: int) -> bool:
+        """True if threads add up parts of the dot."""
+        return 0 < self._most_inexact <= k
 
     # One warp
 
@@ -232,6 +242,52 @@ class _Product:
         ]
         start = convert(self.acc, layout)
         return ttg.SharedDotOp(*sides, start, start.type).result
+
+
+def _summed_along(dot: Operation) -> int | None:
+    """The dimension along which a dot's results are summed, by reductions or as an operand of
+    another dot, as often as it runs; else the one that its own computed operand leaves free. None
+    where it is no single one."""
+    uses = {axis for user, axis in _uses_of_elements(dot)}
+    if not uses:
+        uses = {1 - side for side in range(2) if _is_of_dot(dot.operands[side], dot)}
+    return uses.pop() if len(uses) == 1 else None
+
+
+def _uses_of_elements(dot: Operation) -> Iterator[tuple[Operation, int]]:
+    """What sums a dot's results, or what is computed of each element, and along which dimension of
+    the dot's own."""
+    waiting, seen = [(dot.results[0], 0)], set()
+    while waiting:
+        value, flip = waiting.pop()
+        for use in value.uses:
+            user = use.owner.operation
+            if user in seen or user.block != dot.operation.block:
+                continue
+            if isa(user, tt.ReduceOp):
+                yield user, ir.IntegerAttr(user.attributes["axis"]).value ^ flip
+            elif isa(user, tt.DotOp):
+                if use.operand_number < 2:
+                    yield user, (1 - use.operand_number) ^ flip
+            elif has(user, Elementwise) or isa(user, ttg.ConvertLayoutOp, tt.TransOp):
+                seen.add(user)
+                turned = flip ^ isa(user, tt.TransOp)
+                waiting += [(r, turned) for r in user.results if len(shape_of(r)) == 2]
+
+
+def _is_of_dot(value: Value, dot: Operation) -> bool:
+    """True if each element of a value is computed of another dot's, as often as a dot runs."""
+    waiting, seen = [value], set()
+    while waiting:
+        op = defining_op(waiting.pop())
+        if op is None or op in seen or op.block != dot.operation.block:
+            continue
+        seen.add(op)
+        if has(op, Multiplies):
+            return True
+        if has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp, tt.TransOp):
+            waiting += op.operands
+    return False
 
 
 def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:

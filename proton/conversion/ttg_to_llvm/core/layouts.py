@@ -276,14 +276,16 @@ def addresses(
 ) -> list[Value]:
     """The address of the first element of each access, given the offsets of all places, from the
     start of a view on. Of an access's own offset the bits that lanes and warps have, too, are
-    flipped in theirs; the others are a constant beside it, which the instruction adds."""
-    thread = ctx.threads.part(places, 0)
+    flipped in theirs; the others are a constant beside it, which the instruction adds. Offsets are
+    in bytes before the base is added: an access of shared memory adds a uniform register, too, but
+    shifts nothing."""
+    size = stored_bytes(element)
+    bases = [b[0] * size for name in ("lane", "warp") for b in places.bases(name)]
+    thread = ctx.threads.bits(tuple(bases))
     own = [places.apply(register=register)["offset"] for register in registers]
-    if view is not None:
-        own = [offset ^ view.start for offset in own]
-        if view.paddings:
-            return _padded_addresses(thread, own, base, element, view)
-    bases = (b[0] for name in ("lane", "warp") for b in places.bases(name))
+    own = [(offset ^ view.start if view is not None else offset) * size for offset in own]
+    if view is not None and view.paddings:
+        return _padded_addresses(thread, own, base, size, view)
     common = functools.reduce(operator.or_, bases, 0)
     starts: dict[int, Value] = {}
     found = []
@@ -291,24 +293,23 @@ def addresses(
         flip, beside = offset & common, offset & ~common
         if flip not in starts:
             flipped = v.binary(llvm.XOrOp, thread, v.i32(flip)) if flip else thread
-            starts[flip] = v.offset_pointer(base, flipped, element)
-        start = starts[flip]
-        found.append(v.offset_pointer(start, v.i32(beside), element) if beside else start)
+            starts[flip] = v.offset_pointer(base, flipped, v.integer(8))
+        found.append(v.bytes_behind(starts[flip], beside))
     return found
 
 
 def _padded_addresses(
-    thread: Value, own: list[int], base: Value, element: Type, view: SharedView
+    thread: Value, own: list[int], base: Value, size: int, view: SharedView
 ) -> list[Value]:
-    """The same where room is left between the offsets."""
+    """The same where room is left between the offsets; `own` are in bytes."""
     found = []
     for offset in own:
         place = v.binary(llvm.XOrOp, thread, v.i32(offset)) if offset else thread
         padded = place
         for interval, padding in view.paddings:
-            count = v.binary(llvm.LShrOp, place, v.i32(log2(interval)))
-            padded = v.add(padded, v.binary(llvm.ShlOp, count, v.i32(log2(padding))))
-        found.append(v.offset_pointer(base, padded, element))
+            count = v.binary(llvm.LShrOp, place, v.i32(log2(interval * size)))
+            padded = v.add(padded, v.binary(llvm.ShlOp, count, v.i32(log2(padding * size))))
+        found.append(v.offset_pointer(base, padded, v.integer(8)))
     return found
 
 
