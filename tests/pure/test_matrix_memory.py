@@ -84,8 +84,8 @@ def test_descriptors_take_any_address_of_shared_memory() -> None:
 @pytest.mark.parametrize("shape", [(16, 8), (64, 8), (64, 64), (128, 256), (32, 128), (256, 64)])
 def test_all_elements_of_a_product_have_a_thread(shape: tuple[int, int], warps: int) -> None:
     """And its operands those of its rows and columns."""
-    tilings = [warp_tiling(shape, 64, warps), warp_group_tiling(shape, warps)]
-    for tiling in filter(None, tilings):
+    tilings = [warp_tiling(shape, warps, summed) for summed in (None, 0, 1)]
+    for tiling in filter(None, [*tilings, warp_group_tiling(shape, warps)]):
         total = tiling.accumulator
         assert total.is_surjective
         assert math.prod(tiling.warps) == warps
@@ -99,18 +99,17 @@ def test_all_elements_of_a_product_have_a_thread(shape: tuple[int, int], warps: 
 @pytest.mark.parametrize("warps", [2, 4, 8])
 @pytest.mark.parametrize("shape", [(16, 16), (16, 32), (16, 64), (32, 16), (64, 32)])
 def test_no_tile_is_made_twice_where_there_are_enough(shape: tuple[int, int], warps: int) -> None:
-    """Of long products; of short ones two warps may make a square of two tiles."""
     tiles = shape[0] // 16 * (shape[1] // 8)
-    for k, most in ((64, 1), (16, 2)):
-        tiling = warp_tiling(shape, k, warps)
+    for summed in (None, 0, 1):
+        tiling = warp_tiling(shape, warps, summed)
         assert tiling is not None
         made = warps * tiling.accumulator.in_size("register") * 32
-        assert made <= most * shape[0] * shape[1] * max(1, warps // tiles)
+        assert made == shape[0] * shape[1] * max(1, warps // tiles)
 
 
 def test_too_small_for_an_instruction() -> None:
-    assert warp_tiling((8, 8), 16, 4) is None
-    assert warp_tiling((16, 4), 16, 4) is None
+    assert warp_tiling((8, 8), 4) is None
+    assert warp_tiling((16, 4), 4) is None
     assert warp_group_tiling((32, 64), 4) is None
     assert warp_group_tiling((64, 64), 2) is None
     assert warp_group_tiling((64, 8), 8) is None, "two groups share 8 columns"

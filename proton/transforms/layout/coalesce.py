@@ -29,6 +29,8 @@ from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 from proton.schedule.loads import COPY_BYTES
 
+_ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
+
 
 @register
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Coalesce(Pass):
     in another need not move: that of the widest, but none that is wider than a store in the same
     loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. A store in
     fewer loops has a layout of its own then: what it stores moves once. So has one that takes fewer
-    elements at once, as of rows that begin anywhere: memory takes bytes with gaps one by one. Other
+    elements at once, as of rows that begin anywhere: memory takes bytes with gaps one by one, and so
+    it takes atomics, which have their own. Other
     stores do not matter in a kernel with products, whose operands are copied 16 bytes at a time:
     what moves to be stored gets a layout of its own (remove_layout_conversions.py).
     """
@@ -83,7 +86,7 @@ class Coalesce(Pass):
             if isa(op, tt.StoreOp) and _depth(op) == inmost[key]:
                 limits[key] = min(limits[key], _most(op))
         warps, lanes = num_warps(module), self.target.warp_size
-        for op, order, *_ in plans:
+        for op, order, widest_own, _ in plans:
             key = shape, order = shape_of(op.operands[0]), order
             share = max(1, elements(op.operands[0]) // (lanes * warps))
             if has_products and isa(op, tt.LoadOp) and _depth(op):
@@ -93,6 +96,8 @@ class Coalesce(Pass):
             has_gaps = infos[op.operands[0]].contiguity[order[0]] > own < _most(op)
             if isa(op, tt.StoreOp) and (has_gaps or not has_products):
                 vector = min(vector, own if has_gaps else _most(op))
+            if isa(op, *_ATOMICS):
+                vector = min(vector, widest_own)
             if vector == 1:
                 repeats = min(share, max(1, shortest[key] // lanes))
             _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats, lanes))
@@ -129,7 +134,7 @@ def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chi
     if count > 1:
         return _Plan(op, order, width * count)
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
-    if isa(op, tt.AtomicRMWOp, tt.AtomicCASOp):
+    if isa(op, *_ATOMICS):
         return _Plan(op, order, min(vector, atomic_elements(op, chip)), is_known)
     return _Plan(op, order, min(vector, _most(op)), is_known)
 
