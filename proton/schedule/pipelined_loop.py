@@ -15,7 +15,7 @@ Beyond the end nothing is copied, and nothing waits. Where groups of warps alter
 part of what all read: the groups of copies have such barriers, too, at which all warps arrive.
 
 A loop that is known to have no more than S iterations has a buffer for each, and all copies begin
-in the prologue.
+in the prologue. With a single buffer copy i + 1 begins at the end of iteration i, behind a barrier.
 """
 
 from collections.abc import Callable
@@ -92,7 +92,7 @@ class PipelinedLoop:
                 self.arrivals = start_barriers(self.stages)
             state = self.prologue()
             phases = [i32(0)] if self.by_tma or self.alternates else []
-            initial = [*state, *phases, i32(self.distance), i32(0)]
+            initial = [*state, *phases, i32(self.distance % self.stages), i32(0)]
         self._allocate_behind_copies()
         if self.alternates:
             self._begin_order()
@@ -183,7 +183,7 @@ class PipelinedLoop:
         note = partial(set_ahead, iterations=self.distance)
         begun = self.copies(mapping, write, is_inside, note)
         if self.indices:
-            is_inside, variable = self._ahead(self.stages)
+            is_inside, variable = self._ahead(self.distance + 1)
         ahead = self._next(mapping, variable, is_inside)
         return [*ahead, *state[self.count + 1 :], *begun]
 
@@ -261,6 +261,8 @@ class PipelinedLoop:
             following = self._without_copies(state, first)
         else:
             with ir.InsertionPoint(self._at(SyncPoint.COPIES)), self.loop.location:
+                if self.stages == 1:
+                    BarrierOp()  # all have read it
                 following = self.go_on(state, write)
         for load, consumer in zip(self.loads, self.plan.consumers, strict=True):
             with before(consumer), load.op.location:

@@ -97,8 +97,9 @@ class Copies(_Copied):
 
     @property
     def distance(self) -> int:
-        """The iterations from the beginning of a copy to its use."""
-        return self.stages - (not self.are_ahead)
+        """The iterations from the beginning of a copy to its use. The next one's copy begins behind
+        all that reads a single buffer."""
+        return max(1, self.stages - (not self.are_ahead))
 
     @property
     def consumer(self) -> Operation:

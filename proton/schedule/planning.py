@@ -12,7 +12,7 @@ from proton.analysis.tensor_maps import box_of_map
 from proton.base.chips.chip import Chip
 from proton.dialect import isa, ttg
 from proton.dialect.mlir import Module, Operation, func, scf
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, end_of
 from proton.dialect.traits import AllocatesShared, Loop, has
 from proton.dialect.ttg import num_warps
 from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
@@ -126,7 +126,8 @@ class Planner:
         stages: int,
         tiles: Tiles | None,
     ) -> Copies | None:
-        """Buffers for loads, as many as shared memory has room for; None where that is one."""
+        """Buffers for loads, as many as shared memory has room for; None where that is one, and dots
+        of warp groups or the next iteration read it."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
             return None
@@ -142,7 +143,8 @@ class Planner:
         consumers = [consumer_of(load.alloc or load.op, position) for load in loads]
 
         def fitting(around: Operation) -> int:
-            return min(stages, (self.chip.shared_bytes - others - _bytes_beside(around)) // each)
+            room = self.chip.shared_bytes - others - _bytes_beside(around, loads)
+            return min(stages, room // each)
 
         most = fitting(loop)
         if tiles is not None:
@@ -150,7 +152,10 @@ class Planner:
             least = 2 if all(load.is_tma for load in loads) else most
             if (fewer := fitting(tiles.loop)) >= max(2, least):
                 return Copies(loads, fewer, consumers, slice_, tiles)
-        return Copies(loads, most, consumers, slice_, None, _is_rest(loop)) if most > 1 else None
+        is_read_late = ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers
+        if most < 1 + bool(is_read_late):
+            return None
+        return Copies(loads, most, consumers, slice_, None, _is_rest(loop))
 
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""
@@ -167,10 +172,12 @@ class Planner:
         return planned + max(scratch_bytes(op) for op in ops if not has(op, AllocatesShared))
 
 
-def _bytes_beside(loop: Operation) -> int:
+def _bytes_beside(loop: Operation, loads: list[Load]) -> int:
     """Shared memory that is in use in a loop while buffers are: of blocks that TMA stores, and
-    scratch memory."""
-    scratch = max(scratch_bytes(op) for op in all_ops(loop) if not has(op, AllocatesShared))
+    scratch memory, but for conversions of what buffers hold, which read these."""
+    gone = {user for load in loads for user in load.conversions}
+    ops = [op for op in all_ops(loop) if op not in gone and not has(op, AllocatesShared)]
+    scratch = max(map(scratch_bytes, ops))
     return scratch + sum(_box_bytes(op) for op in ops_named(loop, TMA_STORE))
 
 
@@ -233,13 +240,15 @@ def _place_waits(schedule: Schedule, has_room: bool, has_producer: bool = False)
 def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) -> None:
     """Copies write the buffer that the iteration before has read. So they begin as soon as this one
     has its own data, or, where dots of the one before are under way until then, at its end, or
-    ahead of what a branch does with a dot. A dot of warp groups is issued first, and goes on
-    meanwhile."""
+    ahead of what a branch does with a dot, or where there is no other buffer. A dot of warp groups
+    is issued first, and goes on meanwhile."""
     first = copies.consumer
     schedule.insert(SyncPoint.LANDED, first)
     if copies.are_ahead:
         return
-    if are_dots_under_way:
+    if copies.stages == 1:
+        schedule.order.append(SyncPoint.COPIES)
+    elif are_dots_under_way:
         last = max(schedule.order.index(wait.op) for wait in schedule.waits)
         behind = (op for op in schedule.behind(schedule.order[last]) if isa(op, scf.IfOp))
         branch = next((op for op in behind if op not in copies.slice.ops), None)

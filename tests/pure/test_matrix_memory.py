@@ -84,7 +84,7 @@ def test_descriptors_take_any_address_of_shared_memory() -> None:
 @pytest.mark.parametrize("shape", [(16, 8), (64, 8), (64, 64), (128, 256), (32, 128), (256, 64)])
 def test_all_elements_of_a_product_have_a_thread(shape: tuple[int, int], warps: int) -> None:
     """And its operands those of its rows and columns."""
-    tilings = [warp_tiling(shape, warps, summed) for summed in (None, 0, 1)]
+    tilings = [warp_tiling(shape, warps, axis) for axis in (None, 0, 1)]
     for tiling in filter(None, [*tilings, warp_group_tiling(shape, warps)]):
         total = tiling.accumulator
         assert total.is_surjective
@@ -100,8 +100,8 @@ def test_all_elements_of_a_product_have_a_thread(shape: tuple[int, int], warps: 
 @pytest.mark.parametrize("shape", [(16, 16), (16, 32), (16, 64), (32, 16), (64, 32)])
 def test_no_tile_is_made_twice_where_there_are_enough(shape: tuple[int, int], warps: int) -> None:
     tiles = shape[0] // 16 * (shape[1] // 8)
-    for summed in (None, 0, 1):
-        tiling = warp_tiling(shape, warps, summed)
+    for axis in (None, 0, 1):
+        tiling = warp_tiling(shape, warps, axis)
         assert tiling is not None
         made = warps * tiling.accumulator.in_size("register") * 32
         assert made == shape[0] * shape[1] * max(1, warps // tiles)

@@ -15,7 +15,6 @@ becomes
     %d = ttng.warp_group_dot_wait %e {pendings = 0}
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -156,7 +155,7 @@ class _Product:
                 in_memory = OperandPlace.SHARED in instruction.left and _loaded(a) is not None
                 left = self._in_memory(a, 1) if in_memory else None
                 return self._warp_groups(tiling, a, left, right, acc)
-        warps = warp_tiling(shape, self.warps, _summed_along(self.op))
+        warps = warp_tiling(shape, self.warps, _reduced_along(self.op))
         assert warps is not None, "asked before"
         return self._mma(warps, a, b, acc)
 
@@ -244,50 +243,21 @@ class _Product:
         return ttg.SharedDotOp(*sides, start, start.type).result
 
 
-def _summed_along(dot: Operation) -> int | None:
-    """The dimension along which a dot's results are summed, by reductions or as an operand of
-    another dot, as often as it runs; else the one that its own computed operand leaves free. None
-    where it is no single one."""
-    uses = {axis for user, axis in _uses_of_elements(dot)}
-    if not uses:
-        uses = {1 - side for side in range(2) if _is_of_dot(dot.operands[side], dot)}
-    return uses.pop() if len(uses) == 1 else None
-
-
-def _uses_of_elements(dot: Operation) -> Iterator[tuple[Operation, int]]:
-    """What sums a dot's results, or what is computed of each element, and along which dimension of
-    the dot's own."""
-    waiting, seen = [(dot.results[0], 0)], set()
+def _reduced_along(dot: Operation) -> int | None:
+    """The dimension along which a dot's results are reduced as often as it runs, as they are or by
+    way of what is computed of each element; None where it is no single one."""
+    axes, waiting, seen = set[int](), [dot.results[0]], set()
     while waiting:
-        value, flip = waiting.pop()
-        for use in value.uses:
-            user = use.owner.operation
+        value = waiting.pop()
+        for user in users(value):
             if user in seen or user.block != dot.operation.block:
                 continue
+            seen.add(user)
             if isa(user, tt.ReduceOp):
-                yield user, ir.IntegerAttr(user.attributes["axis"]).value ^ flip
-            elif isa(user, tt.DotOp):
-                if use.operand_number < 2:
-                    yield user, (1 - use.operand_number) ^ flip
-            elif has(user, Elementwise) or isa(user, ttg.ConvertLayoutOp, tt.TransOp):
-                seen.add(user)
-                turned = flip ^ isa(user, tt.TransOp)
-                waiting += [(r, turned) for r in user.results if len(shape_of(r)) == 2]
-
-
-def _is_of_dot(value: Value, dot: Operation) -> bool:
-    """True if each element of a value is computed of another dot's, as often as a dot runs."""
-    waiting, seen = [value], set()
-    while waiting:
-        op = defining_op(waiting.pop())
-        if op is None or op in seen or op.block != dot.operation.block:
-            continue
-        seen.add(op)
-        if has(op, Multiplies):
-            return True
-        if has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp, tt.TransOp):
-            waiting += op.operands
-    return False
+                axes.add(ir.IntegerAttr(user.attributes["axis"]).value)
+            elif has(user, Elementwise) or isa(user, ttg.ConvertLayoutOp):
+                waiting += [r for r in user.results if len(shape_of(r)) == 2]
+    return axes.pop() if len(axes) == 1 else None
 
 
 def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
