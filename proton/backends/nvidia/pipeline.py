@@ -13,11 +13,11 @@ from proton.conversion.allocate_global_scratch import AllocateGlobalScratch
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.allocate_tensor_maps import AllocateTensorMaps
+from proton.conversion.annotate_loops import AnnotateLoops
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import THREADS_TO_LLVM, TTGToLLVM
-from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
 from proton.transforms.hopper.allocate_warp_groups import AllocateWarpGroups
 from proton.transforms.hopper.create_tensor_maps import CreateTensorMaps
@@ -261,7 +261,6 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
         *([] if is_ready else [Membar()]),
         TTGToLLVM(options.target),
         THREADS_TO_LLVM,
-        # When loops are those that LLVM unrolls.
-        *([UnrollRecordedLoops()] if instrumentation is not None else []),
+        AnnotateLoops(),  # when loops are those that LLVM unrolls
         LLVMToGPUModule(max_registers=options.maxnreg or 0),
     ]

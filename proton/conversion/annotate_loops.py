@@ -1,13 +1,17 @@
-"""Unrolls short loops with records, so that their ends cost little.
+"""Says how often LLVM unrolls loops whose number of iterations it does not know: not at all, but
+for short ones with records.
 
-At the end of an iteration everything waits for the last store and for the compare. LLVM unrolls a
-short loop whose count it does not know as often as its size allows, and records make it longer, so
-it would be unrolled less than without them. So this pass asks for more
-iterations, by the size of the work alone. Loops of tensor cores are long, and stay, and so do those
-in which threads meet: LLVM unrolls none of them by itself, and a barrier is work that must stay the
-same. It would take their first iteration out of such a loop, since before that nothing is pending;
-saying that enough iterations have been taken out already keeps it from that. A loop that takes
-records out of shared memory has several accesses under way in one iteration, and is not unrolled.
+The assembler unrolls such loops, too, and better: four iterations, whose loads are all under way at
+once. Behind LLVM it leaves them, and LLVM takes two where one has some thirty instructions, and up
+to seven remain for a loop of their own. DECISION
+
+A loop with records the assembler does not unroll. At the end of an iteration everything waits for
+the last store and for the compare, so this pass asks for several iterations, by the size of the
+work alone. Loops of tensor cores are long, and stay, and so do those in which threads meet: a
+barrier is work that must stay the same. LLVM would take their first iteration out of such a loop,
+since before that nothing is pending; saying that enough iterations have been taken out already
+keeps it from that. A loop that takes records out of shared memory has several accesses under way in
+one iteration, and is not unrolled.
 """
 
 from dataclasses import dataclass
@@ -31,10 +35,10 @@ ALL_PEELED = 7  # iterations that LLVM takes out of a loop at most
 
 @register
 @dataclass(frozen=True)
-class UnrollRecordedLoops(Pass):
-    """Sets the `loop_annotation` of the branches that close innermost loops with records."""
+class AnnotateLoops(Pass):
+    """Sets the `loop_annotation` of the branches that close loops, unless they have one."""
 
-    name: ClassVar[str] = "unroll-recorded-loops"
+    name: ClassVar[str] = "annotate-loops"
 
     def run(self, module: Module) -> None:
         for view in module.body.operations:
@@ -54,22 +58,25 @@ def _annotate(blocks: list[Block]) -> None:
         if numbers[successor] <= end
     ]
     for first, end in loops:
+        branch = terminators[end]
+        if not isa(branch, llvm.BrOp) or LOOP_ANNOTATION in branch.attributes:
+            continue
         is_innermost = not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops)
-        if not is_innermost or not isa(terminators[end], llvm.BrOp):
-            continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
-        iterations = _iterations(sum(map(_size, ops)))
-        if not any(map(_records, ops)):
-            continue
-        if any(map(_takes_records, ops)):
-            _annotate_loop(terminators[end], "unroll = <disable = true>")
-            continue
-        if LOOP_ANNOTATION in terminators[end].attributes:  # as without records
-            continue
-        if any(map(_is_convergent, ops)):
-            _annotate_loop(terminators[end], f"peeled = <count = {ALL_PEELED} : i32>")
-        elif iterations > 1 and not any(map(_multiplies_matrices, ops)):
-            _annotate_loop(terminators[end], f"unroll = <count = {iterations} : i32>")
+        is_recorded = is_innermost and any(map(_records, ops))
+        _annotate_loop(branch, _of_records(ops) if is_recorded else "unroll = <runtimeDisable = true>")
+
+
+def _of_records(ops: list[Operation]) -> str:
+    """What LLVM is to make of an innermost loop with records."""
+    if any(map(_takes_records, ops)):
+        return "unroll = <disable = true>"
+    if any(map(_is_convergent, ops)):
+        return f"peeled = <count = {ALL_PEELED} : i32>"
+    iterations = _iterations(sum(map(_size, ops)))
+    if iterations > 1 and not any(map(_multiplies_matrices, ops)):
+        return f"unroll = <count = {iterations} : i32>"
+    return "unroll = <runtimeDisable = true>"
 
 
 def _annotate_loop(branch: Operation, what: str) -> None:

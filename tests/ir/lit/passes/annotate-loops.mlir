@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='unroll-recorded-loops' %s | filecheck %s
+// RUN: proton-opt --pipeline='annotate-loops' %s | filecheck %s
 // Short innermost loops with records are unrolled; a variable of the records is no work.
 
 // CHECK: #loop_unroll = #llvm.loop_unroll<count = 8 : i32>
