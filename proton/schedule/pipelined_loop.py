@@ -15,7 +15,8 @@ Beyond the end nothing is copied, and nothing waits. Where groups of warps alter
 part of what all read: the groups of copies have such barriers, too, at which all warps arrive.
 
 A loop that is known to have no more than S iterations has a buffer for each, and all copies begin
-in the prologue. With a single buffer copy i + 1 begins at the end of iteration i, behind a barrier.
+in the prologue. Of a tight plan there are S - 1 buffers: copy i + S - 1 begins at the end of iteration
+i, behind a barrier, in the buffer that i has read.
 """
 
 from collections.abc import Callable
@@ -61,7 +62,7 @@ class PipelinedLoop:
         assert schedule.loop is not None
         self.schedule, self.plan, self.loop = schedule, copies, schedule.loop
         self.loads, self.slice = copies.loads, copies.slice
-        self.stages, self.distance = copies.stages, copies.distance
+        self.count_of_buffers, self.distance = copies.buffers, copies.distance
         # What the copies take, and what only the next ones do: that comes behind them, so that no
         # address is there twice, as it is and as it will be. Indices are loaded for the next ones:
         # nothing waits for them.
@@ -86,13 +87,13 @@ class PipelinedLoop:
                 shape, element, layout = mem_desc_parts(load.memory)
                 with load.op.location:
                     self.buffers[load.op] = LocalReserveOp(
-                        mem_desc((self.stages, *shape), element, layout, is_mutable=True)
+                        mem_desc((self.count_of_buffers, *shape), element, layout, is_mutable=True)
                     ).result
             if self.by_tma:
-                self.arrivals = start_barriers(self.stages)
+                self.arrivals = start_barriers(self.count_of_buffers)
             state = self.prologue()
             phases = [i32(0)] if self.by_tma or self.alternates else []
-            initial = [*state, *phases, i32(self.distance % self.stages), i32(0)]
+            initial = [*state, *phases, i32(self.distance % self.count_of_buffers), i32(0)]
         self._allocate_behind_copies()
         if self.alternates:
             self._begin_order()
@@ -261,7 +262,7 @@ class PipelinedLoop:
             following = self._without_copies(state, first)
         else:
             with ir.InsertionPoint(self._at(SyncPoint.COPIES)), self.loop.location:
-                if self.stages == 1:
+                if self.plan.is_tight:
                     BarrierOp()  # all have read it
                 following = self.go_on(state, write)
         for load, consumer in zip(self.loads, self.plan.consumers, strict=True):
@@ -270,8 +271,8 @@ class PipelinedLoop:
         if self.alternates:
             self._order(read)
         with before(end):
-            written = write if self.plan.are_ahead else next_index(write, self.stages)
-            indices = [written, next_index(read, self.stages)]
+            written = write if self.plan.are_ahead else next_index(write, self.count_of_buffers)
+            indices = [written, next_index(read, self.count_of_buffers)]
             phases = [next_phase(phase, indices[1]) for phase in phases]
         for number, value in enumerate([*following, *phases, *indices]):
             end.operands[old + number] = value
@@ -329,7 +330,7 @@ class PipelinedLoop:
         """Ahead of the loop, the first group acquires the tensor cores."""
         with before(self.loop):
             if self.by_threads:
-                self.landed = LocalReserveOp(barriers(self.stages)).result
+                self.landed = LocalReserveOp(barriers(self.count_of_buffers)).result
                 InitBarrierOp(self.landed, i32_attr(self.schedule.groups * GROUP_WARPS))
                 self._arrive(i32(0), self.distance - 1)
             OrderBeginOp()
@@ -345,7 +346,7 @@ class PipelinedLoop:
             with before(self._at(SyncPoint.TELL)):
                 one = i32(1)
                 self.begins[SyncPoint.TELL] = producer_of(one)
-                self._arrive(around(read, one, self.stages), self.distance - 2)
+                self._arrive(around(read, one, self.count_of_buffers), self.distance - 2)
 
     def _arrive(self, index: Value, pendings: int) -> None:
         barrier = MemDescIndexOp(self.landed, index, one_barrier()).result

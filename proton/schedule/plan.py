@@ -75,11 +75,12 @@ class _Copied:
 
 @dataclass
 class Copies(_Copied):
-    """The loads of a loop that go by way of `stages` buffers, where it begins, and what they take:
+    """The loads of a loop that go by way of buffers in `stages`, where it begins, and what they take:
     `consumers`, of each load the first op that takes its data; `slice`, what they are computed
     from; `tiles`, the loop around, with whose next tile the copies go on, or None. A loop that
     `may_be_empty` is entered behind a branch. Where each iteration has a buffer (`are_ahead`), all
-    copies begin ahead of the loop."""
+    copies begin ahead of the loop. With a buffer less than stages (`is_tight`) a copy begins behind
+    all reads of its iteration, whose buffer it takes."""
 
     stages: int
     consumers: list[Operation]
@@ -87,6 +88,7 @@ class Copies(_Copied):
     tiles: Tiles | None = None
     may_be_empty: bool = False
     are_ahead: bool = False
+    is_tight: bool = False
 
     def taken(self, loop: Operation) -> list[Value]:
         """What the copies of all iterations of a loop are computed from, op by op."""
@@ -97,9 +99,13 @@ class Copies(_Copied):
 
     @property
     def distance(self) -> int:
-        """The iterations from the beginning of a copy to its use. The next one's copy begins behind
-        all that reads a single buffer."""
-        return max(1, self.stages - (not self.are_ahead))
+        """The iterations from the beginning of a copy to its use."""
+        return self.stages - (not self.are_ahead)
+
+    @property
+    def buffers(self) -> int:
+        """How many there are for each load."""
+        return self.stages - self.is_tight
 
     @property
     def consumer(self) -> Operation:

@@ -35,6 +35,7 @@ from proton.schedule.plan import Copies, Schedule, SyncPoint
 from proton.schedule.roles import may_be_specialized, specialize
 from proton.schedule.room import bytes_beside
 
+FEW_WARPS = 16  # of an SM, which wait for copies together
 _CONTROL_FLOW = scf.IfOp, func.CallOp  # registers of a dot under way stay where they are
 
 
@@ -126,8 +127,9 @@ class Planner:
         stages: int,
         tiles: Tiles | None,
     ) -> Copies | None:
-        """Buffers for loads, as many as shared memory has room for; None where that is one, and dots
-        of warp groups or the next iteration read it."""
+        """Buffers for loads, as many as shared memory has room for; None where that is none. Where
+        nothing reads them behind the iteration, one may be both read and, at its end, written: there
+        is room for one alone, or for another program."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
             return None
@@ -152,10 +154,21 @@ class Planner:
             least = 2 if all(load.is_tma for load in loads) else most
             if (fewer := fitting(tiles.loop)) >= max(2, least):
                 return Copies(loads, fewer, consumers, slice_, tiles)
-        is_read_late = ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers
-        if most < 1 + bool(is_read_late):
+        if most < 1:
             return None
-        return Copies(loads, most, consumers, slice_, None, _is_rest(loop))
+        made = Copies(loads, most, consumers, slice_, None, _is_rest(loop))
+        if ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers:
+            return made if most > 1 else None  # read until the next iteration
+        if most == 1 and stages > 1:
+            return replace(made, stages=2, is_tight=True)
+        beside = others + _bytes_beside(loop, loads)
+        programs = [self._programs(beside + buffers * each) for buffers in (most, most - 1)]
+        is_few = programs[0] * num_warps(self.module) <= FEW_WARPS
+        return replace(made, is_tight=is_few and programs[0] < programs[1])
+
+    def _programs(self, shared: int) -> int:
+        """How many fit on an SM, by so much shared memory."""
+        return self.chip.programs_per_sm(num_warps(self.module) * self.chip.warp_size, shared)
 
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""
@@ -165,7 +178,7 @@ class Planner:
         for schedule in bodies:
             if (copies := schedule.copies) is not None:
                 removed |= copies.removed
-                planned += copies.stages * sum(desc_bytes(load.memory) for load in copies.loads)
+                planned += copies.buffers * sum(desc_bytes(load.memory) for load in copies.loads)
         ops = [op for op in ops if op not in removed]
         planned += sum(map(_box_bytes, ops))
         planned += sum(scratch_bytes(op) for op in ops if has(op, AllocatesShared))
@@ -205,10 +218,12 @@ def _begun_ahead(schedule: Schedule) -> Schedule | None:
     if loop is None or copies is None or copies.tiles is not None:
         return None
     count = iterations_of(loop)
-    if count is None or not 1 < count <= copies.stages:
+    if count is None or not 1 < count <= copies.buffers:
         return None
     ahead = Schedule.of(ForLoop(loop).body, loop)
-    ahead.copies = replace(copies, stages=count, may_be_empty=False, are_ahead=True)
+    ahead.copies = replace(
+        copies, stages=count, may_be_empty=False, are_ahead=True, is_tight=False
+    )
     return ahead
 
 
@@ -240,13 +255,13 @@ def _place_waits(schedule: Schedule, has_room: bool, has_producer: bool = False)
 def _place_copies(schedule: Schedule, copies: Copies, are_dots_under_way: bool) -> None:
     """Copies write the buffer that the iteration before has read. So they begin as soon as this one
     has its own data, or, where dots of the one before are under way until then, at its end, or
-    ahead of what a branch does with a dot, or where there is no other buffer. A dot of warp groups
+    ahead of what a branch does with a dot, or where no other buffer is free. A dot of warp groups
     is issued first, and goes on meanwhile."""
     first = copies.consumer
     schedule.insert(SyncPoint.LANDED, first)
     if copies.are_ahead:
         return
-    if copies.stages == 1:
+    if copies.is_tight:
         schedule.order.append(SyncPoint.COPIES)
     elif are_dots_under_way:
         last = max(schedule.order.index(wait.op) for wait in schedule.waits)

@@ -56,7 +56,7 @@ def _of_pipeline(schedule: Schedule, position: dict[Operation, int]) -> _Span:
     loop = schedule.loop if schedule.copies.tiles is None else schedule.copies.tiles.loop
     assert loop is not None
     each = sum(desc_bytes(load.memory) for load in schedule.copies.loads)
-    return _Span(*_extent(loop, position), schedule.copies.stages * each)
+    return _Span(*_extent(loop, position), schedule.copies.buffers * each)
 
 
 def _of_box(op: Operation, function: Operation, position: dict[Operation, int]) -> _Span:
