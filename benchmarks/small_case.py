@@ -28,7 +28,7 @@ stand_in("scipy.sparse", issparse=lambda _: False)
 bare(
     *("adasplash", "causal_conv1d", "conch", "cut_cross_entropy"),
     *("flash_attn", "flash_attn.ops", "flash_attn.ops.triton", "flash_kmeans", "flashnn"),
-    *("flash_sinkhorn", "flash_sinkhorn.kernels", "gptqmodel", "lanczos_triton"),
+    *("flash_sinkhorn", "flash_sinkhorn.kernels", "gemlite", "gptqmodel", "lanczos_triton"),
     *("localcorr", "localcorr.triton", "mamba_ssm", "mamba_ssm.ops", "mamba_ssm.ops.triton"),
     *("megablocks", "mlstm_kernels", "moe_ops", "native_sparse_attention_pytorch"),
     *("spconv_triton", "spconv_triton.pytorch", "spconv_triton.pytorch._impl", "stk", "tridec"),
