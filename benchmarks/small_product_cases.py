@@ -20,7 +20,13 @@ from flashnn.triton_kernels import (
     rms_norm_dquant,
 )
 from gemlite import core as gemlite
-from gemlite.triton_kernels import gemv_kernels
+from gemlite.triton_kernels import (
+    gemm_kernels,
+    gemm_splitK_kernels,
+    gemv_kernels,
+    gemv_revsplitK_kernels,
+    gemv_splitK_kernels,
+)
 from gptqmodel.nn_modules.triton_utils import dequant, gptq_gemm, gptq_gemv
 from gptqmodel.quantization.awq.modules.triton import gemm as awq
 from gptqmodel.quantization.paroquant.modules.triton import gemm as paroquant
@@ -28,6 +34,7 @@ from spconv_triton.pytorch._impl import gemm as sparse
 from spconv_triton.pytorch._impl import pool
 from stk.backend import triton_kernels as blocks
 from stk.matrix import _transpose
+from triton.runtime.autotuner import Autotuner
 
 middle(linear, sparse, pool, dequant)
 sparse._multiprocessor_count = lambda _: SMS
@@ -162,6 +169,20 @@ def _gemlite(kinds, bits, rows, inner, columns, dtype):
     )
 
 
+GEMLITE_KERNELS = (
+    *(gemm_kernels, gemm_splitK_kernels, gemv_kernels, gemv_revsplitK_kernels),
+    gemv_splitK_kernels,
+)
+middle(*GEMLITE_KERNELS)
+for module in GEMLITE_KERNELS:
+    for kernel in vars(module).values():
+        if isinstance(kernel, Autotuner):  # as the library makes configurations fit
+            (config,) = kernel.configs
+            config.kwargs["BLOCK_SIZE_K"] = min(GROUP, config.kwargs["BLOCK_SIZE_K"])
+            if "NUM_STAGES" in kernel.arg_names:
+                config.kwargs["NUM_STAGES"] = config.num_stages
+            if config.kwargs.get("SPLIT_K", 1) > 1:
+                config.pre_hook = gemm_splitK_kernels.init_to_zero("c_ptr")
 if not torch.cuda.is_available():
     gemv_kernels.fp4_mapping = {None: torch.zeros(16)}  # of the CPU, which has no number
 GEMLITE = {torch.float16: gemlite.DType.FP16, torch.bfloat16: gemlite.DType.BF16}
