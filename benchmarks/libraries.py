@@ -21,7 +21,7 @@ from unittest.mock import MagicMock
 SMALL = (
     *("accelerated_scan", "adasplash", "causal_conv1d", "conch", "cut_cross_entropy"),
     *("flash_attn", "flash_colsum", "flash_kmeans", "flash_sinkhorn"),
-    *("flashnn", "gptqmodel", "lanczos_triton", "late_interaction_kernels"),
+    *("flashnn", "gemlite", "gptqmodel", "lanczos_triton", "late_interaction_kernels"),
     *("lion_pytorch", "localcorr", "mamba_ssm", "megablocks", "memeff", "mlstm_kernels"),
     *("moe_ops", "native_sparse_attention_pytorch", "sageattention", "spconv_triton", "stk"),
     *("torch_fps", "torchnorm", "tridec", "triton_augment", "triton_csprng"),

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from libraries import SMS, middle
 from library_case import Size
 from library_references import by_row, whole
-from small_case import BF16, BOTH, FP8, FULL, HALF, call
+from small_case import BF16, BOTH, FP8, FULL, HALF, HALVES, call
 
 # isort: split
 from conch.ops.quantization import gemm as conch_gemm
@@ -19,6 +19,14 @@ from flashnn.triton_kernels import (
     layer_norm_dquant,
     rms_norm_dquant,
 )
+from gemlite import core as gemlite
+from gemlite.triton_kernels import (
+    gemm_kernels,
+    gemm_splitK_kernels,
+    gemv_kernels,
+    gemv_revsplitK_kernels,
+    gemv_splitK_kernels,
+)
 from gptqmodel.nn_modules.triton_utils import dequant, gptq_gemm, gptq_gemv
 from gptqmodel.quantization.awq.modules.triton import gemm as awq
 from gptqmodel.quantization.paroquant.modules.triton import gemm as paroquant
@@ -26,6 +34,7 @@ from spconv_triton.pytorch._impl import gemm as sparse
 from spconv_triton.pytorch._impl import pool
 from stk.backend import triton_kernels as blocks
 from stk.matrix import _transpose
+from triton.runtime.autotuner import Autotuner
 
 middle(linear, sparse, pool, dequant)
 sparse._multiprocessor_count = lambda _: SMS
@@ -141,6 +150,75 @@ def conch_of_8_bits(dtype, rows, inner, columns):
     return (
         lambda: [op(*both) for both in kinds],
         lambda: [exact(whole(*one), whole(*two).T) for one, two in kinds],
+    )
+
+
+def _gemlite(kinds, bits, rows, inner, columns, dtype):
+    """A product of 4 bits or less with scales and zeros of groups, by several kernels."""
+    codes = torch.randint(0, 1 << bits, (columns, inner), dtype=torch.uint8)
+    scales, zeros = (torch.rand(2, columns, inner // GROUP) / 10).to(dtype)
+    zeros = zeros * 80
+    layer = gemlite.GemLiteLinearTriton(bits, GROUP, inner, columns, GEMLITE[dtype], GEMLITE[dtype])
+    layer.pack(codes, scales.view(-1, 1), zeros.view(-1, 1))
+    numbers = codes.double() - zeros.double().repeat_interleave(GROUP, 1)
+    numbers *= scales.double().repeat_interleave(GROUP, 1)
+    x = torch.randn(rows, inner, dtype=dtype)
+    return (
+        lambda: [layer.forward_manual(x, kind) for kind in kinds],
+        lambda: [exact(x, numbers.T)] * len(kinds),
+    )
+
+
+GEMLITE_KERNELS = (
+    *(gemm_kernels, gemm_splitK_kernels, gemv_kernels, gemv_revsplitK_kernels),
+    gemv_splitK_kernels,
+)
+middle(*GEMLITE_KERNELS)
+for module in GEMLITE_KERNELS:
+    for kernel in vars(module).values():
+        if isinstance(kernel, Autotuner):  # as the library makes configurations fit
+            (config,) = kernel.configs
+            config.kwargs["BLOCK_SIZE_K"] = min(GROUP, config.kwargs["BLOCK_SIZE_K"])
+            if "NUM_STAGES" in kernel.arg_names:
+                config.kwargs["NUM_STAGES"] = config.num_stages
+            if config.kwargs.get("SPLIT_K", 1) > 1:
+                config.pre_hook = gemm_splitK_kernels.init_to_zero("c_ptr")
+if not torch.cuda.is_available():
+    gemv_kernels.fp4_mapping = {None: torch.zeros(16)}  # of the CPU, which has no number
+GEMLITE = {torch.float16: gemlite.DType.FP16, torch.bfloat16: gemlite.DType.BF16}
+
+
+@call(ROWS, INNER, COLUMNS, dtypes=HALVES, timed=BOTH)
+def gemlite_of_4_bits(dtype, *dims):
+    return _gemlite(["GEMM", "GEMM_SPLITK"], 4, *dims, dtype)
+
+
+@call(Size(1, 1, 4), INNER, COLUMNS, dtypes=HALF, timed=BOTH)
+def gemlite_of_one_row(dtype, *dims):
+    return _gemlite(["GEMV", "GEMV_SPLITK", "GEMV_REVSPLITK"], 4, *dims, dtype)
+
+
+@call(Size(1, 1, 4), INNER, COLUMNS, dtypes=HALF)
+def gemlite_of_2_bits(dtype, *dims):
+    return _gemlite(["GEMM_SPLITK", "GEMV_REVSPLITK"], 2, *dims, dtype)
+
+
+@call(ROWS, INNER, COLUMNS, dtypes=BF16)
+def gemlite_of_8_bits(dtype, rows, inner, columns):
+    """Rows become int8 and fp8 first."""
+    x, w = torch.randn(rows, inner, dtype=dtype), torch.randn(columns, inner)
+    layers, numbers = [], []
+    for kind, name in ((torch.int8, "INT8"), (FP8, "FP8")):
+        codes, scale = by_row(w, kind)
+        given = gemlite.DType[name], GEMLITE[dtype]
+        layer = gemlite.GemLiteLinearTriton(
+            8, inner, inner, columns, *given, scaled_activations=True
+        )
+        layers.append(layer.pack(codes, scale, None))
+        numbers.append(whole(codes, scale))
+    return (
+        lambda: [layer.forward_manual(x, "GEMM") for layer in layers],
+        lambda: [exact(x, one.T) for one in numbers],
     )
 
 

@@ -38,6 +38,24 @@ def strides_of(x: np.ndarray) -> tuple[int, ...]:
 
 
 @proton.jit
+def of_wide_shape(x_ptr, y_ptr, m, n, M: tl.constexpr, N: tl.constexpr):
+    """As moe-ops writes: rows are counted in 64 bits."""
+    m, n = m.to(tl.int64), n.to(tl.int64)
+    x = tl.make_tensor_descriptor(x_ptr, [m, n], [n, 1], [M, N])
+    y = tl.make_tensor_descriptor(y_ptr, [m - 1 + (1 << 32), n], [n, 1], [M, N])
+    y.store([0, 0], x.load([0, 0]))
+
+
+@pytest.mark.interpreted
+def test_the_low_half_of_a_shape_counts(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((5, 12)).astype(np.float32)
+    y, want = np.zeros_like(x), np.zeros_like(x)
+    of_wide_shape[(1,)](x, y, 5, 12, M=8, N=16)
+    want[:4] = x[:4]
+    np.testing.assert_array_equal(y, want)
+
+
+@proton.jit
 def made(
     x_ptr, got_ptr, y_ptr, m, n, xm, ym, i, j, down, right,
     M: tl.constexpr, N: tl.constexpr, PADDING: tl.constexpr,

@@ -31,6 +31,11 @@ def wide_offset(x_ptr, n):
     tl.make_block_ptr(x_ptr, (8,), (1,), (n.to(tl.int64),), (8,), (0,))
 
 
+@rejected("shape[0] must fit in i32, got i64", "tl.make_tensor_descriptor(", ".to(tl.int32)")
+def wide_number_of_a_shape(x_ptr):
+    tl.make_tensor_descriptor(x_ptr, [1 << 40, 8], [8, 1], [8, 8])
+
+
 @rejected("shape[0] must be an integer scalar, got fp32", _MADE, "convert it first")
 def float_shape(x_ptr):
     tl.make_block_ptr(x_ptr, (8.0,), (1,), (0,), (8,), (0,))
