@@ -30,7 +30,7 @@ from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir,
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num_warps, with_layout
-from proton.dialect.walk import all_ops, defining_op, parent_of
+from proton.dialect.walk import all_ops, constant_in, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 from proton.transforms.layout.preferred_layouts import ANY_LAYOUT, preferred_layouts, through
@@ -214,8 +214,10 @@ class _Rewriter:
             op = defining_op(source)
             is_free = op is not None and source not in self.layouts and cost(op) is Cost.INDEX
             # What is transposed moves nothing: the conversion goes to where the data comes from.
-            # What is widened has fewer bytes there.
+            # What is widened has fewer bytes there. Pointers at a distance from others are so in
+            # any layout: one conversion is for all distances.
             is_cheap = is_free or isa(op, tt.TransOp) or (op is not None and widens(op))
+            is_cheap = is_cheap or _is_at_a_distance(op)
             if op is not None and (is_cheap or self._is_loaded_again(source, layout)):
                 self.made[key] = self._again(op, layout)
                 self.copied[self.made[key]] = source
@@ -238,6 +240,11 @@ class _Rewriter:
             for operand in op.operands
         ]
         return again(op, with_layout(op.results[0].type, layout), operands)
+
+
+def _is_at_a_distance(op: Operation | None) -> bool:
+    """True of pointers that are others, and a number further."""
+    return isa(op, tt.AddPtrOp) and constant_in(op.operands[1]) is not None
 
 
 def _converted(value: Value, type_: Type) -> Value:

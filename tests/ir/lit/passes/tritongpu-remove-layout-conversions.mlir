@@ -267,4 +267,25 @@ func.func @chosen_offsets(%p: tensor<128x!tt.ptr<f32>, #four>, %t: !tt.ptr<f32>)
   "tt.store"(%p, %y) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xf32, #four>) -> ()
   return
 }
+
+// Pointers at several distances from others: these move once, and not each of them.
+
+// CHECK-LABEL: func.func @distances(
+// CHECK: "ttg.convert_layout"
+// CHECK-NOT: ttg.convert_layout
+// CHECK: return
+func.func @distances(%p: tensor<128x!tt.ptr<i32>, #four>, %t: !tt.ptr<f32>, %v: tensor<128xf32, #one>) {
+  %one = arith.constant dense<1> : tensor<128xi32, #four>
+  %two = arith.constant dense<2> : tensor<128xi32, #four>
+  %i = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<128x!tt.ptr<i32>, #four>) -> tensor<128xi32, #four>
+  %s = "tt.splat"(%t) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>, #four>
+  %a = "tt.addptr"(%s, %i) : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xi32, #four>) -> tensor<128x!tt.ptr<f32>, #four>
+  %b = "tt.addptr"(%a, %one) : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xi32, #four>) -> tensor<128x!tt.ptr<f32>, #four>
+  %c = "tt.addptr"(%a, %two) : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xi32, #four>) -> tensor<128x!tt.ptr<f32>, #four>
+  %d = "ttg.convert_layout"(%b) : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128x!tt.ptr<f32>, #one>
+  "tt.store"(%d, %v) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #one>, tensor<128xf32, #one>) -> ()
+  %e = "ttg.convert_layout"(%c) : (tensor<128x!tt.ptr<f32>, #four>) -> tensor<128x!tt.ptr<f32>, #one>
+  "tt.store"(%e, %v) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #one>, tensor<128xf32, #one>) -> ()
+  return
+}
 }
