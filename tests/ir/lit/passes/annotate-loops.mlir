@@ -1,13 +1,15 @@
 // RUN: proton-opt --pipeline='annotate-loops' %s | filecheck %s
 // Short innermost loops with records are unrolled; a variable of the records is no work.
 
-// CHECK: #loop_unroll = #llvm.loop_unroll<count = 8 : i32>
-// CHECK: #loop_unroll1 = #llvm.loop_unroll<count = 4 : i32>
-// CHECK: #loop_annotation = #llvm.loop_annotation<unroll = #loop_unroll>
-// CHECK: #loop_annotation1 = #llvm.loop_annotation<unroll = #loop_unroll1>
+// CHECK-DAG: #[[U8:.*]] = #llvm.loop_unroll<count = 8 : i32>
+// CHECK-DAG: #[[U4:.*]] = #llvm.loop_unroll<count = 4 : i32>
+// CHECK-DAG: #[[NONE:.*]] = #llvm.loop_unroll<runtimeDisable = true>
+// CHECK-DAG: #[[EIGHT:.*]] = #llvm.loop_annotation<unroll = #[[U8]]>
+// CHECK-DAG: #[[FOUR:.*]] = #llvm.loop_annotation<unroll = #[[U4]]>
+// CHECK-DAG: #[[PLAIN:.*]] = #llvm.loop_annotation<unroll = #[[NONE]]>
 
 // CHECK-LABEL: llvm.func @short(
-// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #loop_annotation}
+// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #[[EIGHT]]}
 llvm.func @short(%n: i32, %p: !llvm.ptr<1>) {
   %0 = llvm.mlir.constant(0 : i32) : i32
   %1 = llvm.mlir.constant(1 : i32) : i32
@@ -26,10 +28,11 @@ llvm.func @short(%n: i32, %p: !llvm.ptr<1>) {
   llvm.return
 }
 
-// Without records a loop is LLVM's affair, and so is the outer one of two.
+// Without records a loop of unknown length is the assembler's affair, and so is the outer one of two.
 
 // CHECK-LABEL: llvm.func @outer_and_plain(
-// CHECK-NOT: loop_annotation
+// CHECK: llvm.br ^bb3(%{{.*}} : i32) {loop_annotation = #[[PLAIN]]}
+// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #[[PLAIN]]}
 // CHECK: llvm.return
 llvm.func @outer_and_plain(%n: i32, %p: !llvm.ptr<1>) {
   %0 = llvm.mlir.constant(0 : i32) : i32
@@ -58,7 +61,7 @@ llvm.func @outer_and_plain(%n: i32, %p: !llvm.ptr<1>) {
 // Twenty stores and five instructions of the loop: 25 * 4 = 100, 25 * 8 = 200.
 
 // CHECK-LABEL: llvm.func @longer(
-// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #loop_annotation1}
+// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #[[FOUR]]}
 llvm.func @longer(%n: i32, %p: !llvm.ptr<1>) {
   %0 = llvm.mlir.constant(0 : i32) : i32
   %1 = llvm.mlir.constant(1 : i32) : i32
@@ -97,8 +100,8 @@ llvm.func @longer(%n: i32, %p: !llvm.ptr<1>) {
 // Optimization barriers are not in the code without records, however much they take; accesses are.
 
 // CHECK-LABEL: llvm.func @barrier_and_access(
-// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #loop_annotation}
-// CHECK: llvm.br ^bb4(%{{.*}} : i32) {loop_annotation = #loop_annotation1}
+// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #[[EIGHT]]}
+// CHECK: llvm.br ^bb4(%{{.*}} : i32) {loop_annotation = #[[FOUR]]}
 llvm.func @barrier_and_access(%n: i32, %p: !llvm.ptr<1>) {
   %0 = llvm.mlir.constant(0 : i32) : i32
   %1 = llvm.mlir.constant(1 : i32) : i32
