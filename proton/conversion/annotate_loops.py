@@ -3,7 +3,7 @@ for short ones with records.
 
 The assembler unrolls such loops, too, and better: four iterations, whose loads are all under way at
 once. Behind LLVM it leaves them, and LLVM takes two where one has some thirty instructions, and up
-to seven remain for a loop of their own. DECISION
+to seven remain for a loop of their own (decision 222).
 
 A loop with records the assembler does not unroll. At the end of an iteration everything waits for
 the last store and for the compare, so this pass asks for several iterations, by the size of the
@@ -30,6 +30,7 @@ _FREE = names_of(
 )
 SIZE = 150  # instructions of an unrolled loop: twice of what LLVM allows for NVPTX
 MOST = 8  # iterations
+_BY_ASSEMBLER = "unroll = <runtimeDisable = true>"
 ALL_PEELED = 7  # iterations that LLVM takes out of a loop at most
 
 
@@ -64,7 +65,7 @@ def _annotate(blocks: list[Block]) -> None:
         is_innermost = not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops)
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
         is_recorded = is_innermost and any(map(_records, ops))
-        _annotate_loop(branch, _of_records(ops) if is_recorded else "unroll = <runtimeDisable = true>")
+        _annotate_loop(branch, _of_records(ops) if is_recorded else _BY_ASSEMBLER)
 
 
 def _of_records(ops: list[Operation]) -> str:
@@ -76,7 +77,7 @@ def _of_records(ops: list[Operation]) -> str:
     iterations = _iterations(sum(map(_size, ops)))
     if iterations > 1 and not any(map(_multiplies_matrices, ops)):
         return f"unroll = <count = {iterations} : i32>"
-    return "unroll = <runtimeDisable = true>"
+    return _BY_ASSEMBLER
 
 
 def _annotate_loop(branch: Operation, what: str) -> None:

@@ -24,8 +24,8 @@ GROUP_WARPS = 4
 GROUP_THREADS = 32 * GROUP_WARPS
 MAX_N = 256  # columns of one `wgmma`
 MMA_ROWS, MMA_COLUMNS = 16, 8
-# Registers of sums beside which those for addresses last: with 256 a product of fp8 whose instructions
-# are added up one by one spilled 1,020 bytes, with 192 nothing.
+# Registers of sums beside which those for addresses last: with 256 a product of fp8 whose
+# instructions are added up one by one spilled 1,020 bytes, with 192 nothing.
 MOST_SUMS = 192
 K_BITS = 256  # of a row of the left operand in one instruction
 

@@ -15,8 +15,8 @@ Beyond the end nothing is copied, and nothing waits. Where groups of warps alter
 part of what all read: the groups of copies have such barriers, too, at which all warps arrive.
 
 A loop that is known to have no more than S iterations has a buffer for each, and all copies begin
-in the prologue. Of a tight plan there are S - 1 buffers: copy i + S - 1 begins at the end of iteration
-i, behind a barrier, in the buffer that i has read.
+in the prologue. Of a tight plan there are S - 1 buffers: copy i + S - 1 begins at the end of
+iteration i, behind a barrier, in the buffer that i has read.
 """
 
 from collections.abc import Callable

@@ -75,10 +75,10 @@ class _Copied:
 
 @dataclass
 class Copies(_Copied):
-    """The loads of a loop that go by way of buffers in `stages`, where it begins, and what they take:
-    `consumers`, of each load the first op that takes its data; `slice`, what they are computed
-    from; `tiles`, the loop around, with whose next tile the copies go on, or None. A loop that
-    `may_be_empty` is entered behind a branch. Where each iteration has a buffer (`are_ahead`), all
+    """The loads of a loop that go by way of buffers, in `stages`, and what they take: `consumers`,
+    of each load the first op that takes its data; `slice`, what they are computed from; `tiles`,
+    the loop around, with whose next tile the copies go on, or None. A loop that `may_be_empty` is
+    entered behind a branch. Where each iteration has a buffer (`are_ahead`), all
     copies begin ahead of the loop. With a buffer less than stages (`is_tight`) a copy begins behind
     all reads of its iteration, whose buffer it takes."""
 

@@ -128,8 +128,8 @@ class Planner:
         tiles: Tiles | None,
     ) -> Copies | None:
         """Buffers for loads, as many as shared memory has room for; None where that is none. Where
-        nothing reads them behind the iteration, one may be both read and, at its end, written: there
-        is room for one alone, or for another program."""
+        nothing reads them behind the iteration, one may be read and, at its end, written: there is
+        room for one alone, or for another program."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
             return None
@@ -221,9 +221,7 @@ def _begun_ahead(schedule: Schedule) -> Schedule | None:
     if count is None or not 1 < count <= copies.buffers:
         return None
     ahead = Schedule.of(ForLoop(loop).body, loop)
-    ahead.copies = replace(
-        copies, stages=count, may_be_empty=False, are_ahead=True, is_tight=False
-    )
+    ahead.copies = replace(copies, stages=count, may_be_empty=False, are_ahead=True, is_tight=False)
     return ahead
 
 

@@ -135,8 +135,8 @@ def buffers(kernel: Any, m: int, n: int, k: int, warps: int) -> list[int]:
 @pytest.mark.parametrize(
     ("kernel", "shared", "count"),
     [
-        (read_twice, 8192, 1), (read_twice, 1 << 16, 3), (skinny, 10240, 1), (with_another, 8192, 1),
-        (with_another, 12288, 2), (one_ahead, 8192, 0),
+        (read_twice, 8192, 1), (read_twice, 1 << 16, 3), (skinny, 10240, 1),
+        (with_another, 8192, 1), (with_another, 12288, 2), (one_ahead, 8192, 0),
     ],
 )  # fmt: skip
 def test_one_buffer_where_there_is_room_for_no_more(
@@ -147,7 +147,9 @@ def test_one_buffer_where_there_is_room_for_no_more(
 
 
 @pytest.mark.usefixtures("no_ptx")
-@pytest.mark.parametrize(("warps", "k", "count"), [(4, WIDE, 2), (2, WIDE, 2), (4, K, 3), (8, WIDE, 3)])
+@pytest.mark.parametrize(
+    ("warps", "k", "count"), [(4, WIDE, 2), (2, WIDE, 2), (4, K, 3), (8, WIDE, 3)]
+)
 def test_a_buffer_less_where_another_program_fits(warps: int, k: int, count: int) -> None:
     assert buffers(skinny, M, M, k, warps) == [count]
 
@@ -167,9 +169,7 @@ def test_dots_of_warp_groups_have_two_buffers_or_none(room: Any) -> None:
     warps=st.sampled_from([1, 2, 4, 8]), shared=st.sampled_from([8192, 10240, 1 << 16]),
     seed=st.integers(0, 2**32 - 1),
 )  # fmt: skip
-def test_results(
-    kernel: Any, rows: int, stages: int, warps: int, shared: int, seed: int
-) -> None:
+def test_results(kernel: Any, rows: int, stages: int, warps: int, shared: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = (rng.integers(-2, 3, (n, K)).astype(np.float16) for n in (2 * M, rows))
     wanted = CASES[kernel](a.reshape(2, M, K).astype(np.float32), b.astype(np.float32))

@@ -11,7 +11,11 @@ import proton.language as tl
 from benchmarks.assembled_kernels import states
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
-from proton.backends.nvidia.ptx import with_loads_together, with_most_registers, with_stores_behind_loads
+from proton.backends.nvidia.ptx import (
+    with_loads_together,
+    with_most_registers,
+    with_stores_behind_loads,
+)
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
@@ -170,7 +174,8 @@ def test_loads_that_the_assembler_waits_for_one_by_one(
     given = tl.int64, tl.int64, 3, 1 << 40
     with proton.knobs.scope(always_compile=True):
         found, at_once = (
-            places.warmup(*given, **of, launch_cooperative_grid=is_grid) for is_grid in (False, True)
+            places.warmup(*given, **of, launch_cooperative_grid=is_grid)
+            for is_grid in (False, True)
         )
         monkeypatch.setattr(compiler, "with_loads_together", lambda ptx: ptx)
         before = places.warmup(*given, **of)

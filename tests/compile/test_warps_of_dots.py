@@ -80,7 +80,9 @@ CASES: dict[Any, tuple[int, list[tuple[int, int]], Any]] = {
 
 
 @pytest.mark.parametrize("kernel", CASES, ids=lambda kernel: str(kernel.__name__))
-def test_warps_lie_along_what_nothing_is_reduced_along(kernel: Any, rng: np.random.Generator) -> None:
+def test_warps_lie_along_what_nothing_is_reduced_along(
+    kernel: Any, rng: np.random.Generator
+) -> None:
     n, warps, expected = CASES[kernel]
     a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((M, K), (K, n)))
     wanted = expected(a.astype(np.float32), b.astype(np.float32))

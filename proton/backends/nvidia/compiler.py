@@ -79,8 +79,8 @@ _FEW_SPILLS = 24
 # to a quarter (l2norm_bwd, _reduce_split_kernel) it was 0.38 to 0.60.
 _TOGETHER = 2 / 3
 # Loads are put together where no more than so much of a thread's bytes is under way at once, and
-# where an SM has so many times as many then: SGLang's alloc_extend_kernel waited for 28 loads one by
-# one, and took 2.5 of Triton's time.
+# where an SM has so many times as many then: SGLang's alloc_extend_kernel waited for 28 loads one
+# by one, and took 2.5 of Triton's time.
 _SERIAL, _GAIN_TOGETHER = 1 / 4, 1.5
 _SPILLED = 1 / 8  # of the bytes that a thread loads: so many may be spilled to load them at once
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once

@@ -54,10 +54,10 @@ class Coalesce(Pass):
     in another need not move: that of the widest, but none that is wider than a store in the same
     loops. 8 fp32 numbers of a thread would be two stores, each with gaps between lanes. A store in
     fewer loops has a layout of its own then: what it stores moves once. So has one that takes fewer
-    elements at once, as of rows that begin anywhere: memory takes bytes with gaps one by one, and so
-    it takes atomics, which have their own. Other
+    elements at once, as of rows that begin anywhere: memory takes bytes with gaps one by one. Other
     stores do not matter in a kernel with products, whose operands are copied 16 bytes at a time:
-    what moves to be stored gets a layout of its own (remove_layout_conversions.py).
+    what moves to be stored gets a layout of its own (remove_layout_conversions.py). Atomics have
+    their own, as wide as an instruction: with gaps a sum of gradients took 2.7 of Triton's time.
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
