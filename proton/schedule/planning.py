@@ -13,7 +13,7 @@ from proton.base.chips.chip import Chip
 from proton.dialect import isa, ttg
 from proton.dialect.mlir import Module, Operation, func, scf
 from proton.dialect.regions import ForLoop, end_of
-from proton.dialect.traits import AllocatesShared, Loop, has
+from proton.dialect.traits import AllocatesShared, Loop, Multiplies, has
 from proton.dialect.ttg import num_warps
 from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
 from proton.schedule import dots
@@ -127,9 +127,9 @@ class Planner:
         stages: int,
         tiles: Tiles | None,
     ) -> Copies | None:
-        """Buffers for loads, as many as shared memory has room for; None where that is none. Where
-        nothing reads them behind the iteration, one may be read and, at its end, written: there is
-        room for one alone, or for another program."""
+        """Buffers for loads, as many as shared memory has room for; None where that is one. Where
+        dots read them, and none behind the iteration, a buffer may be read and, at its end, written:
+        there is room for one alone, or for another program."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
             return None
@@ -157,8 +157,9 @@ class Planner:
         if most < 1:
             return None
         made = Copies(loads, most, consumers, slice_, None, _is_rest(loop))
-        if ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers:
-            return made if most > 1 else None  # read until the next iteration
+        is_read_late = ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers
+        if is_read_late or not any(has(op, Multiplies) for op in all_ops(loop)):
+            return made if most > 1 else None
         if most == 1 and stages > 1:
             return replace(made, stages=2, is_tight=True)
         beside = others + _bytes_beside(loop, loads)

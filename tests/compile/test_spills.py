@@ -85,7 +85,7 @@ def test_spills_are_registers(
     facts = launch._perturbation(variant, variant)
     spilled = facts["spills"]
     assert spilled == TritonCompiledKernel.n_spills.fget(SimpleNamespace(compiled=kernel))  # type: ignore[attr-defined]
-    assert 2 * spilled == pytest.approx(in_loops, rel=0.1)
+    assert 2 * spilled == pytest.approx(in_loops, rel=0.2)
     if not spilled:
         return
     # The estimate, beside what the loop's code does in a fixed number of cycles an access.

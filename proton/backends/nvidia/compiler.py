@@ -395,10 +395,11 @@ def _loads_first(
 
     behind, together = with_stores_behind_loads(ptx), with_loads_together(free)
     for ordered, old, gain in ((behind, ptx, 1.0), (together, free, _GAIN_TOGETHER)):
-        before = loads_of(cubin.code, mangled(name)) if ordered != old else None
-        if before is None or before.waits < 2:
+        if ordered == old or (gain > 1 and is_limited(old)):
             continue
-        if gain > 1 and before.most_bytes > _SERIAL * before.all_bytes:
+        before = loads_of(cubin.code, mangled(name))
+        is_serial = before.most_bytes <= _SERIAL * before.all_bytes
+        if before.waits < 2 or not (gain == 1 or is_serial):
             continue
         found = _assembled(name, ordered, options)
         after = loads_of(found.code, mangled(name))

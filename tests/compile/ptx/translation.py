@@ -16,7 +16,7 @@ from tests.compile.ptx.numbers import BITS, FLOATS, SCOPE, as_bits, unsigned, va
 from tests.compile.ptx.text import Instruction, Kernel, address_of, inside
 
 _NO_EFFECT = (
-    "membar", "nanosleep", "pmevent", "prefetch", "prefetchu", "griddepcontrol", "setmaxnreg",
+    "membar", "nanosleep", "prefetch", "prefetchu", "griddepcontrol", "setmaxnreg",
     "createpolicy", "applypriority", "discard",
 )  # fmt: skip
 _OPAQUE = (
