@@ -128,8 +128,8 @@ class Planner:
         tiles: Tiles | None,
     ) -> Copies | None:
         """Buffers for loads, as many as shared memory has room for; None where that is one. Where
-        dots read them, and none behind the iteration, a buffer may be read and, at its end, written:
-        there is room for one alone, or for another program."""
+        dots read them, and none behind the iteration, a buffer may be read and, at its end,
+        written: there is room for one alone, or for another program."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
             return None

@@ -56,8 +56,9 @@ class Coalesce(Pass):
     fewer loops has a layout of its own then: what it stores moves once. So has one that takes fewer
     elements at once, as of rows that begin anywhere: memory takes bytes with gaps one by one. Other
     stores do not matter in a kernel with products, whose operands are copied 16 bytes at a time:
-    what moves to be stored gets a layout of its own (remove_layout_conversions.py). Atomics have
-    their own, as wide as an instruction: with gaps a sum of gradients took 2.7 of Triton's time.
+    what moves to be stored gets a layout of its own (remove_layout_conversions.py). Atomics on
+    neighbours have their own, as wide as an instruction: with gaps between lanes a sum of gradients
+    took 2.7 of Triton's time.
     """
 
     name: ClassVar[str] = "tritongpu-coalesce"
@@ -96,7 +97,7 @@ class Coalesce(Pass):
             has_gaps = infos[op.operands[0]].contiguity[order[0]] > own < _most(op)
             if isa(op, tt.StoreOp) and (has_gaps or not has_products):
                 vector = min(vector, own if has_gaps else _most(op))
-            if isa(op, *_ATOMICS):
+            if isa(op, *_ATOMICS) and infos[op.operands[0]].contiguity[order[0]] > 1:
                 vector = min(vector, widest_own)
             if vector == 1:
                 repeats = min(share, max(1, shortest[key] // lanes))
