@@ -7,7 +7,6 @@ chooses an instruction and the lowering that emits it agree without a word betwe
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
 from proton.layout.linear import LinearLayout
 from proton.layout.named import (
@@ -21,12 +20,8 @@ from proton.layout.named import (
 
 GROUP_ROWS = 64  # of a product of one warp group
 GROUP_WARPS = 4
-GROUP_THREADS = 32 * GROUP_WARPS
 MAX_N = 256  # columns of one `wgmma`
 MMA_ROWS, MMA_COLUMNS = 16, 8
-# Registers of sums beside which those for addresses last: with 256 a product of fp8 whose
-# instructions are added up one by one spilled 1,020 bytes, with 192 nothing.
-MOST_SUMS = 192
 K_BITS = 256  # of a row of the left operand in one instruction
 
 Shape = tuple[int, int]
@@ -67,15 +62,6 @@ class WarpGroupTiling:
         down, across = GROUP_ROWS * self.groups[0], self.n * self.groups[1]
         rows, columns = range(0, self.shape[0], down), range(0, self.shape[1], across)
         return [(row, column) for column in columns for row in rows]
-
-    def with_room_for_sums(self) -> "WarpGroupTiling":
-        """The same by instructions of so few columns that registers hold, beside the result, the
-        sums of two tiles: threads add up those of one while the next one is under way."""
-        own = prod(self.shape) // (prod(self.groups) * GROUP_THREADS)
-        n = self.n
-        while n > MMA_COLUMNS and own + 2 * GROUP_ROWS * n // GROUP_THREADS > MOST_SUMS:
-            n //= 2
-        return WarpGroupTiling(self.shape, self.groups, n)
 
 
 @functools.cache

@@ -35,7 +35,6 @@ from proton.schedule.plan import Copies, Schedule, SyncPoint
 from proton.schedule.roles import may_be_specialized, specialize
 from proton.schedule.room import bytes_beside
 
-FEW_WARPS = 16  # of an SM, which wait for copies together
 _CONTROL_FLOW = scf.IfOp, func.CallOp  # registers of a dot under way stay where they are
 
 
@@ -127,9 +126,8 @@ class Planner:
         stages: int,
         tiles: Tiles | None,
     ) -> Copies | None:
-        """Buffers for loads, as many as shared memory has room for; None where that is one. Where
-        dots read them, and none behind the iteration, a buffer may be read and, at its end,
-        written: there is room for one alone, or for another program."""
+        """Buffers for loads, as many as shared memory has room for; None where that is one, unless
+        dots read it, and none behind the iteration: at the end the next one's data may go there."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
             return None
@@ -160,16 +158,7 @@ class Planner:
         is_read_late = ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers
         if is_read_late or not any(has(op, Multiplies) for op in all_ops(loop)):
             return made if most > 1 else None
-        if most == 1 and stages > 1:
-            return replace(made, stages=2, is_tight=True)
-        beside = others + _bytes_beside(loop, loads)
-        programs = [self._programs(beside + buffers * each) for buffers in (most, most - 1)]
-        is_few = programs[0] * num_warps(self.module) <= FEW_WARPS
-        return replace(made, is_tight=is_few and programs[0] < programs[1])
-
-    def _programs(self, shared: int) -> int:
-        """How many fit on an SM, by so much shared memory."""
-        return self.chip.programs_per_sm(num_warps(self.module) * self.chip.warp_size, shared)
+        return replace(made, stages=2, is_tight=True) if most == 1 else made
 
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""

@@ -105,6 +105,7 @@ def test_a_value_is_stored_and_multiplied_from_one_memory() -> None:
 @pytest.mark.usefixtures("no_ptx")
 def test_one_exchange_needs_no_memory_of_its_own() -> None:
     assert readers(compiled(once, tl.float32, 32, 32, 4)) == []
+    assert readers(compiled(states, tl.float16, 32, 16, 1)) == []  # the operand is in place
 
 
 @pytest.mark.usefixtures("no_ptx")
@@ -117,9 +118,9 @@ def test_a_memory_that_takes_longer_is_written_ahead_of_the_same_barrier() -> No
 
 @pytest.mark.usefixtures("no_ptx")
 def test_an_sm_keeps_its_programs() -> None:
-    """Which has room for four of them with buffers of five iterations, and nothing beside."""
-    assert readers(compiled(states, tl.float32, 32, 64, 4, stages=5)) == [2]
-    assert readers(compiled(states, tl.float32, 32, 64, 4, stages=6)) == []
+    """Which has room for three of them with buffers of eight iterations, and nothing beside."""
+    assert readers(compiled(states, tl.float32, 32, 64, 4, stages=7)) == [2]
+    assert readers(compiled(states, tl.float32, 32, 64, 4, stages=8)) == []
 
 
 @pytest.mark.usefixtures("no_ptx")

@@ -1,6 +1,5 @@
-"""Loops whose buffers are fewer than stages: shared memory has room for one alone, or for another
-program then. A copy begins behind all reads of its iteration. On the machine for PTX, which finds
-races."""
+"""Loops whose buffers are fewer than stages: shared memory has room for one alone. A copy begins
+behind all reads of its iteration. On the machine for PTX, which finds races."""
 
 import dataclasses
 import re
@@ -19,7 +18,6 @@ from tests.compile.test_gpu_records import compiled
 from tests.draws import TIMES, kernels
 
 M, N, K = 16, 32, 64
-WIDE = 256  # two blocks of 16 rows of it, in three buffers: four programs on an SM
 
 
 @proton.jit
@@ -144,14 +142,6 @@ def test_one_buffer_where_there_is_room_for_no_more(
 ) -> None:
     room(shared)
     assert buffers(kernel, M, N, K, 4) == [count] * bool(count)
-
-
-@pytest.mark.usefixtures("no_ptx")
-@pytest.mark.parametrize(
-    ("warps", "k", "count"), [(4, WIDE, 2), (2, WIDE, 2), (4, K, 3), (8, WIDE, 3)]
-)
-def test_a_buffer_less_where_another_program_fits(warps: int, k: int, count: int) -> None:
-    assert buffers(skinny, M, M, k, warps) == [count]
 
 
 @pytest.mark.usefixtures("no_ptx")

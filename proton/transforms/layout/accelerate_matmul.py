@@ -147,8 +147,6 @@ class _Product:
         shape = shape_of(acc)
         if (instruction := self.chip.mma_of(MMAKind.WARP_GROUP, self._operand)) is not None:
             tiling = warp_group_tiling(shape, self.warps, instruction.columns)
-            if tiling is not None and self._adds_outside(shape_of(a)[1]):
-                tiling = tiling.with_room_for_sums()
             in_memory = tiling is not None and OperandPlace.SHARED in instruction.right
             right = self._in_memory(b, 0) if in_memory else None
             if tiling is not None and right is not None:
@@ -168,7 +166,8 @@ class _Product:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
         start = convert(acc, tiling.accumulator)
         i32 = ir.IntegerType.get_signless(32)
-        imprecise = ir.IntegerAttr.get(i32, self._most_inexact)
+        is_inexact = self._bits == 8 and isinstance(self.result, ir.F32Type)
+        imprecise = ir.IntegerAttr.get(i32, max(1, self.imprecise) if is_inexact else 0)
         issued = WarpGroupDotOp(left, right, start, imprecise, start.type).result
         return WarpGroupDotWaitOp(issued, ir.IntegerAttr.get(i32, 0), start.type).result
 
@@ -185,16 +184,6 @@ class _Product:
             ones = len(shape_of(load)) - len(shape_of(source))
             fast = max(0, fast_axis(ttg.layout_of(load.type)) - ones)
         return as_matrix(source, (fast, k), is_transposed)
-
-    @property
-    def _most_inexact(self) -> int:
-        """How many numbers the instruction may sum up by itself; 0 for all."""
-        is_inexact = self._bits == 8 and isinstance(self.result, ir.F32Type)
-        return max(1, self.imprecise) if is_inexact else 0
-
-    def _adds_outside(self, k: int) -> bool:
-        """True if threads add up parts of the dot."""
-        return 0 < self._most_inexact <= k
 
     # One warp
 
