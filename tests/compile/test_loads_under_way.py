@@ -11,11 +11,7 @@ import proton.language as tl
 from benchmarks.assembled_kernels import states
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
-from proton.backends.nvidia.ptx import (
-    with_loads_together,
-    with_most_registers,
-    with_stores_behind_loads,
-)
+from proton.backends.nvidia.ptx import with_most_registers, with_stores_behind_loads
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
@@ -154,65 +150,6 @@ def test_where_stores_in_place_stand() -> None:
         assert [line for line in found if "bar.warp" not in line] == lines
         fences = [number for number, line in enumerate(found) if "bar.warp" in line]
         assert [number - more for more, number in enumerate(fences)] == places
-
-
-@proton.jit
-def places(page_ptr, out_ptr, first, count, BLOCK: tl.constexpr):
-    """Of each place its page times 16, and where it is on it, in 64 bits."""
-    for number in range((count + BLOCK - 1) // BLOCK):
-        at = number.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-        page = tl.load(page_ptr + first + at // 16, mask=at < count)
-        tl.store(out_ptr + first + at, page * 16 + at % 16, mask=at < count)
-
-
-def test_loads_that_the_assembler_waits_for_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """They are together, ahead of what is computed with each; not where all programs have to run
-    at once."""
-    of: dict[str, Any] = {"BLOCK": 4096, "target": HOPPER, "num_warps": 4}
-    given = tl.int64, tl.int64, 3, 1 << 40
-    with proton.knobs.scope(always_compile=True):
-        found, at_once = (
-            places.warmup(*given, **of, launch_cooperative_grid=is_grid)
-            for is_grid in (False, True)
-        )
-        monkeypatch.setattr(compiler, "with_loads_together", lambda ptx: ptx)
-        before = places.warmup(*given, **of)
-    after, plain = found_loads(found), found_loads(before)
-    assert 4 * after.waits <= plain.waits
-    assert after.all_bytes == plain.all_bytes
-    assert "pmevent" not in at_once.asm["ptx"]
-    assert not found.n_spills
-
-
-@pytest.mark.parametrize("count", [0, 5, 4096, 5000])
-def test_places(count: int, rng: np.random.Generator) -> None:
-    page = rng.integers(0, 1 << 40, 400)
-    out = np.full(6000, -1)
-    with Emulation(4, rng).installed():
-        places[(1,)](page, out, 3, count, BLOCK=4096)
-    at = np.arange(count)
-    np.testing.assert_array_equal(out[3 : 3 + count], page[3 + at // 16] * 16 + at % 16)
-    assert (np.delete(out, 3 + at) == -1).all()
-
-
-def test_where_loads_are_together() -> None:
-    """Behind the last of eight or more, none of which needs another."""
-    load = "\t@%p{0} ld.global.v2.b32 {{%r{0}, %r1{0}}}, [%rd{0}];".format
-    loads, use = [load(n) for n in range(20, 28)], "\tadd.s32 \t%r2, %r20, %r3;"
-    other, zero = "\tadd.s32 \t%r2, %r4, %r3;", "\tmov.b32 \t%r128, %r0;"
-    needs = "\tld.global.b32 \t%r40, [%r127];"
-    for lines, places in (
-        ([*loads, use], [7]), ([*loads[1:], use], []), ([*loads, other, use], [7]),
-        ([*loads[:4], zero, *loads[4:], use], [8]), ([*loads[:4], use, *loads[4:]], []),
-        ([*loads, needs, use], [7]), ([*loads, "$L__BB0_1:", use], [7]), ([*loads], []),
-        ([*loads, "\tst.global.b32 [%rd1], %r20;"], [7]),
-    ):  # fmt: skip
-        found = with_loads_together("\n".join(lines)).split("\n")
-        assert [line for line in found if "pmevent" not in line] == lines
-        ends = [number for number, line in enumerate(found) if "pmevent" in line]
-        assert [number - 1 - more for more, number in enumerate(ends)] == places
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])

@@ -7,7 +7,7 @@ from proton.analysis import group_registers
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
-from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
+from proton.backends.nvidia.machine_code import loads_of
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import (
     foreign_passes,
@@ -25,7 +25,6 @@ from proton.backends.nvidia.ptx import (
     with_bases_beside_dots,
     with_groups_of,
     with_least_programs,
-    with_loads_together,
     with_most_registers,
     with_stores_behind_loads,
 )
@@ -78,10 +77,6 @@ _FEW_SPILLS = 24
 # Of a thread's bytes, under way at once: with more hardly a kernel gains. Of those that gained half
 # to a quarter (l2norm_bwd, _reduce_split_kernel) it was 0.38 to 0.60.
 _TOGETHER = 2 / 3
-# Loads are put together where no more than so much of a thread's bytes is under way at once, and
-# where an SM has so many times as many then: SGLang's alloc_extend_kernel waited for 28 loads one
-# by one, and took 2.5 of Triton's time.
-_SERIAL, _GAIN_TOGETHER = 1 / 4, 1.5
 _SPILLED = 1 / 8  # of the bytes that a thread loads: so many may be spilled to load them at once
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
@@ -123,10 +118,9 @@ def compile_kernel(
             ptx, cubin = _unspilled(name, ptx, cubin, options, shared, has_layouts=fn.has_layouts)
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
-                free = ptx
                 ptx, cubin = _one_more(name, ptx, cubin, options, shared)
                 ptx, cubin = _more_loads(name, ptx, cubin, options, shared)
-                ptx, cubin = _loads_first(name, ptx, free, cubin, options, shared)
+                ptx, cubin = _loads_first(name, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
             _warn_of_waits(fn, cubin)
     data = {
@@ -377,36 +371,26 @@ def _more_loads(
 
 
 def _loads_first(
-    name: str, ptx: str, free: str, cubin: Cubin, options: GPUOptions, shared: int
+    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
 ) -> tuple[str, Cubin]:
-    """The PTX with loads ahead of the stores in place behind them, or, where ptxas waits for few of
-    many at once, ahead of what is computed with them, as it was when registers were `free`; and its
-    machine code. Where each wait for loads brings an SM more bytes then, and next to nothing is
-    spilled for that."""
+    """The PTX with stores in place behind the loads ahead of them, and its machine code, where each
+    wait for loads brings an SM more bytes then, and next to nothing is spilled for that."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
-    if cubin.spills or options.launch_cooperative_grid:
+    ordered = with_stores_behind_loads(ptx)
+    if ordered == ptx or cubin.spills or options.launch_cooperative_grid:
         return ptx, cubin  # of a cooperative grid all programs have to run at once
+    before = loads_of(cubin.code, mangled(name))
+    if before.waits < 2:
+        return ptx, cubin
+    found = _assembled(name, ordered, options)
+    after = loads_of(found.code, mangled(name))
     most = facts.programs_per_sm(threads, shared) * threads
-
-    def at_once(one: Cubin, loads: GlobalLoads) -> float:
-        """Bytes of an SM that a wait brings."""
-        number = min(one.threads(options.target, threads), most)
-        return number * loads.all_bytes / max(1, loads.waits)
-
-    behind, together = with_stores_behind_loads(ptx), with_loads_together(free)
-    for ordered, old, gain in ((behind, ptx, 1.0), (together, free, _GAIN_TOGETHER)):
-        if ordered == old or (gain > 1 and is_limited(old)):
-            continue
-        before = loads_of(cubin.code, mangled(name))
-        is_serial = before.most_bytes <= _SERIAL * before.all_bytes
-        if before.waits < 2 or not (gain == 1 or is_serial):
-            continue
-        found = _assembled(name, ordered, options)
-        after = loads_of(found.code, mangled(name))
-        is_worse = found.spills > _SPILLED * after.all_bytes
-        if not is_worse and at_once(found, after) > gain * at_once(cubin, before):
-            ptx, cubin = ordered, found
-    return ptx, cubin
+    bytes_before, bytes_after = (
+        min(one.threads(options.target, threads), most) * loads.all_bytes / max(1, loads.waits)
+        for one, loads in ((cubin, before), (found, after))
+    )
+    is_worse = found.spills > _SPILLED * after.all_bytes or bytes_after <= bytes_before
+    return (ptx, cubin) if is_worse else (ordered, found)
 
 
 def _assembled(name: str, ptx: str, options: GPUOptions) -> Cubin:

@@ -26,10 +26,6 @@ _DOT = "wgmma.mma_async"
 _LABEL = re.compile(r"^(\$[\w$]+):", re.M)
 _BLOCK_ENDS = re.compile(r"^\$|\bbra\b|\bbar\.")
 _GLOBAL = re.compile(r"\b(ld|st)\.global[.\w]*\s[^\[\n]*\[\s*(%rd\d+)")
-# A load, and what it writes.
-_LOAD = re.compile(r"\bld\.global[.\w]*\s+(\{[^}]*\}|%\w+)\s*,")
-_REGISTER = re.compile(r"%(?:r[dsh]?|f|fd|h|hh)\d+")
-_SEVERAL = 8  # loads that are worth another assembly
 # Lanes that run it wait for each other; ptxas moves no access of memory across.
 _FENCE = "{ .reg .b32 lanes; activemask.b32 lanes; bar.warp.sync lanes; }"
 _BRANCH = re.compile(r"\bbra(?:\.uni)? \t?(\$[\w$]+);")
@@ -151,26 +147,6 @@ def with_stores_behind_loads(ptx: str) -> str:
             elif loaded[base] > 1:
                 lines[number] = f"\t{_FENCE}\n{line}"
                 loaded.clear()
-    return "\n".join(lines)
-
-
-def with_loads_together(ptx: str) -> str:
-    """The PTX in which what follows several loads, none of which needs another, is computed behind
-    all of them: an event of the performance monitor, which nobody counts, is where ptxas ends a
-    block. Else it may compute with each number as soon as it is there, to need fewer registers."""
-    lines = ptx.split("\n")
-    pending: set[str] = set()
-    count, last = 0, 0
-    for number, line in enumerate(ptx.split("\n")):
-        load, names = _LOAD.search(line), set(_REGISTER.findall(line))
-        written = set(_REGISTER.findall(load[1])) if load else set[str]()
-        if _BLOCK_ENDS.search(line) or (names - written) & pending:
-            if count >= _SEVERAL:
-                lines[last] += "\n\tpmevent 1;"
-            pending, count = set(), 0
-        if load:
-            pending |= written
-            count, last = count + 1, number
     return "\n".join(lines)
 
 

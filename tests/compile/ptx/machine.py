@@ -389,7 +389,7 @@ class Machine(Copies, Matrices):
     barrier = bar
 
     def pmevent(self, op: Any, mask: np.ndarray) -> None:
-        assert op.operands[0] == "1" or not mask.any(), "an event that is to be none"
+        assert not mask.any(), "an event that is to be none"
 
     def shfl(self, op: Any, mask: np.ndarray) -> None:
         target, _, predicate = op.operands[0].partition("|")
