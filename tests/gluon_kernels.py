@@ -617,7 +617,8 @@ def moved(a, b, total):
 @gluon.jit
 def made_and_moved(x, y, m, n, BLOCK: gl.constexpr, layout: gl.constexpr):
     a = tma.make_tensor_descriptor(x, [m, n], [n, 1], [BLOCK, BLOCK], layout)
-    b = tma.make_tensor_descriptor(y, [m, n], [n, 1], [BLOCK, BLOCK], layout)
+    rows = m.to(gl.int64) + (1 << 32)  # its low half counts
+    b = tma.make_tensor_descriptor(y, [rows, n], [n, 1], [BLOCK, BLOCK], layout)
     buffer = gl.allocate_shared_memory(a.dtype, a.block_shape, layout)
     bars = mbarrier.allocate_mbarrier(batch=2)
     for k in gl.static_range(2):
