@@ -158,7 +158,10 @@ class Planner:
         is_read_late = ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers
         if is_read_late or not any(has(op, Multiplies) for op in all_ops(loop)):
             return made if most > 1 else None
-        return replace(made, stages=2, is_tight=True) if most == 1 else made
+        if most == 1:
+            by_tma = any(load.is_tma for load in loads)  # whose barriers need room, too
+            return None if by_tma else replace(made, stages=2, is_tight=True)
+        return made
 
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""
