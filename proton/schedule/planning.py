@@ -15,6 +15,7 @@ from proton.dialect.mlir import Module, Operation, func, scf
 from proton.dialect.regions import ForLoop, end_of
 from proton.dialect.traits import AllocatesShared, Loop, Multiplies, has
 from proton.dialect.ttg import num_warps
+from proton.dialect.ttng_memory import barriers, one_barrier
 from proton.dialect.walk import all_ops, ops_named, ops_of_each, users
 from proton.schedule import dots
 from proton.schedule.loads import (
@@ -47,6 +48,7 @@ class Planner:
     stages: int
     chip: Chip
     may_have_roles: bool = True
+    single_buffers: bool = True
 
     def schedules(self) -> list[Schedule]:
         """Those of loops whose loads begin early, and of blocks that wait for dots: loops last, as
@@ -144,6 +146,8 @@ class Planner:
 
         def fitting(around: Operation) -> int:
             room = self.chip.shared_bytes - others - _bytes_beside(around, loads)
+            if any(load.is_tma for load in loads):
+                room -= desc_bytes(barriers(stages))
             return min(stages, room // each)
 
         most = fitting(loop)
@@ -156,12 +160,11 @@ class Planner:
             return None
         made = Copies(loads, most, consumers, slice_, None, _is_rest(loop))
         is_read_late = ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers
-        if is_read_late or not any(has(op, Multiplies) for op in all_ops(loop)):
-            return made if most > 1 else None
-        if most == 1:
-            by_tma = any(load.is_tma for load in loads)  # whose barriers need room, too
-            return None if by_tma else replace(made, stages=2, is_tight=True)
-        return made
+        if most > 1:
+            return made
+        is_read = any(has(op, Multiplies) for op in all_ops(loop)) and not is_read_late
+        may_be_single = self.single_buffers and is_read
+        return replace(made, stages=2, is_tight=True) if may_be_single else None
 
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""
@@ -179,12 +182,15 @@ class Planner:
 
 
 def _bytes_beside(loop: Operation, loads: list[Load]) -> int:
-    """Shared memory that is in use in a loop while buffers are: of blocks that TMA stores, and
-    scratch memory, but for conversions of what buffers hold, which read these."""
-    gone = {user for load in loads for user in load.conversions}
+    """Shared memory that is in use in a loop while buffers are: of blocks that TMA stores, or loads
+    beside `loads`, with a barrier for each of these, and scratch memory, but for conversions of
+    what buffers hold, which read these."""
+    gone = {op for load in loads for op in (load.op, *load.conversions)}
     ops = [op for op in all_ops(loop) if op not in gone and not has(op, AllocatesShared)]
     scratch = max(map(scratch_bytes, ops))
-    return scratch + sum(_box_bytes(op) for op in ops_named(loop, TMA_STORE))
+    loaded = [op for op in ops_named(loop, TMA_LOAD) if op not in gone]
+    boxes = sum(map(_box_bytes, [*loaded, *ops_named(loop, TMA_STORE)]))
+    return scratch + boxes + len(loaded) * desc_bytes(one_barrier())
 
 
 def _box_bytes(op: Operation) -> int:

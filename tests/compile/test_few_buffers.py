@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import proton
 import proton.language as tl
 from proton.base.targets import CHIPS
+from proton.schedule.planning import Planner
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_gpu_records import compiled
 from tests.draws import TIMES, kernels
@@ -150,6 +151,49 @@ def test_dots_of_warp_groups_have_two_buffers_or_none(room: Any) -> None:
     for shared, count in ((1 << 16, 3), (20480, 0)):
         room(shared)
         assert buffers(skinny, 64, 64, 64, 4) == [count] * bool(count)
+
+
+@proton.jit
+def of_bytes(a_ptr, b_ptr, out_ptr, rows, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """int8, of which threads transpose an operand by way of shared memory."""
+    acc = tl.zeros((M, N), tl.int32)
+    for first in range(0, rows, N):
+        a = block(a_ptr + first // N * M * K, M, M, K)
+        b = block(b_ptr + first * K, N, N, K)
+        acc += tl.dot(a, b.T)
+    tl.store(out_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], acc)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("kernel", [of_bytes, read_twice], ids=lambda kernel: str(kernel.__name__))
+def test_what_fits_without_a_buffer_fits(
+    kernel: Any, room: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of the kernel may need the room that a single buffer takes."""
+
+    def fits(shared: int) -> bool:
+        room(shared)
+        rows, out = np.zeros((M, 32), np.int8), np.zeros((M, 16), np.int32)
+        given = (rows, rows, out) if kernel is of_bytes else (rows.astype(np.float16),) * 2 + (out,)
+        options = {"num_warps": 2, "num_stages": 2}
+        try:
+            with proton.knobs.scope(always_compile=True):
+                compiled(kernel, *given, 1000, M=M, N=16, K=32, **options)
+        except proton.OutOfResources:
+            return False
+        return True
+
+    sizes = range(512, 4096, 256)
+    found = [fits(size) for size in sizes]
+    own = Planner._copies
+
+    def without(*given: Any) -> Any:
+        copies = own(*given)
+        return None if copies is not None and copies.is_tight else copies
+
+    monkeypatch.setattr(Planner, "_copies", without)
+    assert found == [fits(size) for size in sizes]
+    assert any(found)
 
 
 @pytest.mark.usefixtures("no_assembler")

@@ -24,6 +24,13 @@ def sums(x_ptr, out_ptr, at_ptr, SIZE: tl.constexpr):
 
 
 @proton.jit
+def twice(x_ptr, out_ptr, at_ptr, SIZE: tl.constexpr):
+    """Two elements of a program are added to each number."""
+    at = tl.arange(0, SIZE)
+    tl.atomic_add(out_ptr + at % (SIZE // 2), tl.load(x_ptr + at))
+
+
+@proton.jit
 def largest(x_ptr, out_ptr, at_ptr, SIZE: tl.constexpr):
     at = tl.arange(0, SIZE)
     tl.atomic_max(out_ptr + at, tl.load(x_ptr + at).to(tl.int32), sem="relaxed")
@@ -36,7 +43,10 @@ def anywhere(x_ptr, out_ptr, at_ptr, SIZE: tl.constexpr):
 
 
 # Kernel, type of the results: elements of a thread that lie side by side.
-CASES = [(sums, "float32", 4), (sums, "int32", 1), (largest, "int32", 1), (anywhere, "float32", 8)]
+CASES = [
+    *((sums, "float32", 4), (sums, "float16", 8), (sums, "int32", 1), (largest, "int32", 1)),
+    *((twice, "float16", 8), (anywhere, "float32", 8)),
+]
 
 
 @pytest.mark.parametrize(("kernel", "element", "width"), CASES)
@@ -56,6 +66,8 @@ def test_atomics_have_no_gaps(
     wanted = np.zeros(SIZE, element)
     if kernel is anywhere:
         np.add.at(wanted, at, x.astype(element))
+    elif kernel is twice:
+        wanted[: SIZE // 2] = x.reshape(2, -1).sum(0)
     else:
         wanted = (x * 2 if kernel is sums else x.clip(0)).astype(element)
     np.testing.assert_array_equal(out, wanted)

@@ -4,6 +4,8 @@ import dataclasses
 import warnings
 
 from proton.analysis import group_registers
+from proton.analysis.allocation import allocate
+from proton.analysis.call_graph import call_graph
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
@@ -40,6 +42,7 @@ from proton.dialect.attributes import (
     GLOBAL_SCRATCH_BYTES,
     REREAD_BYTES,
     SHARED_BYTES,
+    SINGLE_BUFFERS,
 )
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation, ir
@@ -151,7 +154,7 @@ def _scheduled(
 ) -> tuple[Module, GPUOptions]:
     """The module of `ttgir` in its final order, and the options with the warps that it has. Loads
     by pointers are described to TMA for the sake of a producer: where there is none it is made
-    again, without."""
+    again, without; and so it is without single buffers, where these leave no room for the rest."""
     with stages.timed("frontend"):
         module = first_module(
             fn,
@@ -170,6 +173,11 @@ def _scheduled(
     if DESCRIBES_LOADS in module.operation.attributes and not found.worker_warps:
         without = dataclasses.replace(options, describes_loads=False)
         return _scheduled(fn, signature, stages, without, text)
+    if SINGLE_BUFFERS in module.operation.attributes:
+        needed = max(one.size for one in allocate(call_graph(module)).values())
+        if needed > options.target.facts.shared_bytes:
+            without = dataclasses.replace(options, single_buffers=False)
+            return _scheduled(fn, signature, stages, without, text)
     return module, found
 
 

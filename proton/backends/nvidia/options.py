@@ -40,6 +40,7 @@ class GPUOptions:
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
     describes_loads: bool = False  # who launches makes maps of what pointers load
+    single_buffers: bool = True  # where shared memory has room for no more
     worker_warps: int = 0  # of groups beside the program's own: the kernel says how many
 
     def __post_init__(self) -> None:

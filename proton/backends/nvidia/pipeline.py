@@ -99,7 +99,12 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         PassOperandsInMemory(options.target),
         ClearAccumulators(),
         # A limit of registers is for programs of the same threads.
-        ScheduleLoops(options.target, num_stages=options.num_stages, roles=options.maxnreg is None),
+        ScheduleLoops(
+            options.target,
+            num_stages=options.num_stages,
+            roles=options.maxnreg is None,
+            single_buffers=options.single_buffers,
+        ),
         # What addresses ahead replaced.
         DropDeadValues(),
     ]

@@ -14,6 +14,7 @@ from proton.analysis.axis_info import (
     vector_elements,
 )
 from proton.analysis.axis_rules import AxisInfo, element_bytes
+from proton.analysis.handovers import ATOMICS
 from proton.analysis.scratch import stored_bytes
 from proton.base.chips.chip import ACCESS_BYTES, Chip
 from proton.base.targets import GPUTarget
@@ -28,8 +29,6 @@ from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 from proton.schedule.loads import COPY_BYTES
-
-_ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
 
 
 @register
@@ -97,7 +96,7 @@ class Coalesce(Pass):
             has_gaps = infos[op.operands[0]].contiguity[order[0]] > own < _most(op)
             if isa(op, tt.StoreOp) and (has_gaps or not has_products):
                 vector = min(vector, own if has_gaps else _most(op))
-            if isa(op, *_ATOMICS) and infos[op.operands[0]].contiguity[order[0]] > 1:
+            if isa(op, *ATOMICS) and infos[op.operands[0]].contiguity[order[0]] > 1:
                 vector = min(vector, widest_own)
             if vector == 1:
                 repeats = min(share, max(1, shortest[key] // lanes))
@@ -135,7 +134,7 @@ def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chi
     if count > 1:
         return _Plan(op, order, width * count)
     vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
-    if isa(op, *_ATOMICS):
+    if isa(op, *ATOMICS):
         return _Plan(op, order, min(vector, atomic_elements(op, chip)), is_known)
     return _Plan(op, order, min(vector, _most(op)), is_known)
 

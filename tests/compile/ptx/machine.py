@@ -454,7 +454,11 @@ class Machine(Copies, Matrices):
         type_ = op.parts[-1]
         space = "shared" if any(part.startswith("shared") for part in op.parts) else "global"
         function = next(part for part in op.parts if part in ATOMICS)
-        values = [[op.array(name, _number_type(type_)) for name in inside(text)] for text in given]
+        # Of a packed type a thread has two numbers.
+        values = [
+            [op.array(name, _number_type(type_)).reshape(len(mask), -1) for name in inside(text)]
+            for text in given
+        ]
         size, count, threads = BITS[type_] // 8, len(values[0]), np.flatnonzero(mask)
         memory, address = self.spaces[space], op.address(place)
         for thread in self.rng.permutation(threads).tolist():
