@@ -210,6 +210,7 @@ SEEN = (
     "create_flashinfer_kv_indices_triton",
     "fuse_scale_shift_kernel_blc_opt",
     "fused_moe_router_cudacore_kernel",
+    *("_fwd_grouped_kernel_stage1", "_verify_prefix_stage1", "_verify_combine_stage2"),
     "forward_scan",
     "backward_scan",
     "_cce_backward_kernel",

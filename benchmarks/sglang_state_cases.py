@@ -244,34 +244,13 @@ def _states(count):
     return torch.randn(count, VALUE_HEADS, HEAD, HEAD)
 
 
-@call(SEQUENCES, LENGTH, dtypes=HALVES, timed=BOTH)
-def gated_delta_rule(dtype, count, longest):
+def _in_chunks(rule, dtype, count, longest, wide=False):
     sizes = lengths(count, longest)
-    *given, before = _delta_inputs(dtype, sum(sizes), count)
+    *given, before = _delta_inputs(dtype, sum(sizes), count, wide)
 
     def op():
         state = before.clone()
-        out, _, _ = chunk.chunk_gated_delta_rule(
-            *(n[None] for n in given),
-            initial_state=state,
-            initial_state_indices=torch.arange(count).int(),
-            cu_seqlens=starts(sizes).long(),
-            use_qk_l2norm_in_kernel=True,
-        )
-        return out[0], state
-
-    return op, lambda: _every(before, sizes, *given)
-
-
-@call(SEQUENCES, LENGTH, dtypes=HALVES, timed=BOTH)
-def delta_rule_of_keys(dtype, count, longest):
-    """Kimi's, where each key has a decay."""
-    sizes = lengths(count, longest)
-    *given, before = _delta_inputs(dtype, sum(sizes), count, wide=True)
-
-    def op():
-        state = before.clone()
-        out = kda.chunk_kda(
+        out = rule(
             *(n[None].clone() for n in given),
             initial_state=state,
             initial_state_indices=torch.arange(count).int(),
@@ -281,6 +260,20 @@ def delta_rule_of_keys(dtype, count, longest):
         return out[0], state
 
     return op, lambda: _every(before, sizes, *given)
+
+
+@call(SEQUENCES, LENGTH, dtypes=HALVES, timed=BOTH)
+def gated_delta_rule(dtype, *dims):
+    def rule(*given, **options):
+        return chunk.chunk_gated_delta_rule(*given, **options)[0]
+
+    return _in_chunks(rule, dtype, *dims)
+
+
+@call(SEQUENCES, LENGTH, dtypes=HALVES, timed=BOTH)
+def delta_rule_of_keys(dtype, *dims):
+    """Kimi's, where each key has a decay."""
+    return _in_chunks(kda.chunk_kda, dtype, *dims, wide=True)
 
 
 def _gates(dtype, count, width=1):
