@@ -119,7 +119,8 @@ def _server() -> str:
     path = os.path.join(folder, "s")  # a socket's name has 107 letters
     code = f"from tests.processes import serve; serve({path!r})"
     # Threads of numpy's would not be in the forks.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    search = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": search, "OPENBLAS_NUM_THREADS": "1"}
     server = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, env=environment, stdout=subprocess.PIPE
     )
@@ -154,17 +155,18 @@ def serve(path: str) -> None:
 
 def _prepare() -> None:
     """Imports what scripts import, and compiles a kernel, so that the forks have all of it."""
-    import numpy  # noqa: F401
+    import numpy
     import pandas  # noqa: F401
     import typer.core  # noqa: F401
 
-    import proton.language as tl
     import proton.viewer  # noqa: F401
     from kernels.vector_add import add_kernel
     from proton.base.knobs import knobs
 
     with knobs.scope(always_compile=True):
-        add_kernel.warmup(tl.float32, tl.float32, tl.float32, 1, BLOCK=16, grid=(1,))
+        # An array, and so for the CPU: forks could not use the driver of a GPU once it has begun.
+        x = numpy.zeros(1, numpy.float32)
+        add_kernel.warmup(x, x, x, 1, BLOCK=16, grid=(1,))
     gc.collect()
     gc.freeze()  # a collection in a fork would write to, and so copy, all of this
 

@@ -29,6 +29,9 @@ def formula(value: Value, entry: Block) -> Formula | None:
         return ["argument", ir.BlockArgument(value).arg_number] if value.owner == entry else None
     if isa(op, arith.ConstantOp):
         return int(ir.IntegerAttr(op.attributes["value"]).value)
+    if isa(op, arith.TruncIOp):
+        kept = formula(op.operands[0], entry)
+        return None if kept is None else ["low", op.results[0].type.width, kept]
     # A size or stride of an argument's is an argument once descriptors are unpacked.
     if has(op, KeepsNumber) or isa(op, tt.DescriptorSizeOp, tt.DescriptorStrideOp):
         return formula(op.operands[0], entry)

@@ -24,7 +24,8 @@ ROW_BYTES = 16  # that addresses, strides and beginnings of rows are multiples o
 ALIGNMENT = 128  # bytes, of a box in shared memory
 
 
-# A number, ["argument", n], or [an operator, formula, formula]: what the host computes.
+# What the host computes: a number, ["argument", n], [an operator, formula, formula], or the signed
+# number that the low bits of one are, ["low", bits, formula].
 Formula = int | list["str | Formula"]
 
 

@@ -28,6 +28,13 @@ def rows(x_ptr, y, batches, n, stride, M: tl.constexpr):
     y.store([tl.program_id(0) * M, 0], block)
 
 
+@proton.jit
+def wide_rows(x_ptr, y, n):
+    x = tl.make_tensor_descriptor(x_ptr, [n, 64], [64, 1], [16, 64])
+    at = tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)
+    tl.store(y + at, x.load([tl.program_id(0) * 16, 0]))
+
+
 def plans() -> list[dict[str, Any]]:
     y = TensorDescriptor(tl.float16, [640, 64], [64, 1], [128, 64])
     kernel = rows.warmup(tl.float16, y, 4, 160, 128, M=128, target=TARGET)
@@ -52,6 +59,19 @@ def test_what_maps_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(tensor_maps.arguments_of(y)) == 4
     tensor_maps.map_maker(y, "rows", 0)(0x2000, 640, 64, 64)
     assert given.pop() == ("FLOAT16", 0x2000, [64, 640], [128], [64, 128], 128, False)
+
+
+def test_sizes_of_64_bits_count_by_their_low_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(
+        cuda, "encode_tensor_map", lambda *args, **_: given.append(args) or [0] * 16
+    )
+    kernel = wide_rows.warmup(tl.float16, tl.float16, 1 << 40, target=TARGET)
+    [x] = kernel.metadata["tensor_maps"]
+    make = tensor_maps.map_maker(x, "wide_rows", 0)
+    for rows, size in ((640, 640), ((5 << 32) + 640, 640), ((1 << 40) + 1, 1)):
+        make(0x1000, rows)
+        assert given.pop()[2][-1] == size
 
 
 def test_maps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,9 @@ def _source(formula: Formula) -> str:
             return str(number)
         case ["argument", int(number)]:
             return f"a{number}"
+        case ["low", int(bits), int() | list() as kept]:
+            half = 1 << bits - 1
+            return f"(({_source(kept)} + {half}) % {2 * half} - {half})"
         case [operator, int() | list() as left, int() | list() as right]:
             return f"({_source(left)} {operator} {_source(right)})"
     raise ValueError(f"{formula} is no formula of a tensor map")

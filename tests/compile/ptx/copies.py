@@ -46,6 +46,8 @@ class TensorMap:
         found = cls(element, *described, is_nan)
         steps = found.steps[: len(found.sizes) - 1]
         assert not any(number % 16 for number in (found.base, *steps)), f"{found} is not aligned"
+        assert all(0 < size <= 1 << 32 for size in found.sizes), f"{found} has no such sizes"
+        assert all(0 <= step < 1 << 40 for step in steps), f"{found} has no such strides"
         cls.known.append(found)
         return [_MARK, len(cls.known) - 1] + [0] * (_WORDS - 2)
 
