@@ -187,6 +187,7 @@ def pretend_cuda() -> None:
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
     torch.cpu.device = _Device  # type: ignore[attr-defined]
+    torch.cpu.get_device_properties = answers["get_device_properties"]  # which torch 2.14 has
     torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[assignment]
     is_cuda: Any = torch.Tensor.is_cuda
     inside = tuple(itertools.chain(*map(prefixes, PACKAGES)))
