@@ -45,6 +45,7 @@ from proton.dialect.tt import is_pointer_like
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import defining_op
+from proton.layout.linear import log2
 from proton.layout.tensor_map import ROW_BYTES
 
 _HINTED = ("contiguity", "divisibility", "constancy")
@@ -263,10 +264,12 @@ def equal_registers(value: Value, constancy: Sequence[int]) -> tuple[int, ...]:
 
 
 def _register_run(pointer: Value) -> tuple[int, int]:
-    """The dimension along which a thread's first registers go, and how many do."""
+    """The dimension along which a thread's first registers go, and how many do, from a multiple of
+    their number on."""
     if not is_tensor(pointer.type):
         return 0, 1
-    bases = layout_of(pointer.type).bases("register")
+    layout = layout_of(pointer.type)
+    bases = layout.bases("register")
     if not bases or not any(bases[0]):
         return 0, 1
     axis = next(a for a, value in enumerate(bases[0]) if value)
@@ -275,7 +278,9 @@ def _register_run(pointer: Value) -> tuple[int, int]:
         if basis != tuple((1 << bit) * (a == axis) for a in range(len(basis))):
             break
         run *= 2
-    return axis, run
+    every = [basis for _, found in layout.ins for basis in found]  # registers first
+    starts = [value & -value for basis in every[log2(run) :] if (value := basis[axis])]
+    return axis, min([run, *starts])
 
 
 def _floor_power(value: int) -> int:
