@@ -4,6 +4,8 @@ A `SharedView` says where elements lie by the offset of each bit of their indice
 combined for all elements at once.
 """
 
+import functools
+import operator
 from collections.abc import Sequence
 
 from proton.dialect import tt
@@ -39,7 +41,8 @@ def _spread(value: Value, shape: Sequence[int]) -> Value:
 def _combined(index: Value, bases: Sequence[int]) -> Value:
     """The offsets of indices along a dimension, by the offset of each of their bits."""
     step = bases[0] if bases else 0
-    if list(bases) == [step << bit for bit in range(len(bases))]:
+    is_one_bit = not step & (step - 1)  # else a product carries
+    if is_one_bit and list(bases) == [step << bit for bit in range(len(bases))]:
         return arith.MulIOp(index, filled(index.type, step)).result
     total = filled(index.type, 0)
     for bit, basis in enumerate(bases):
@@ -60,14 +63,13 @@ def offsets(view: SharedView, indices: Value | None = None, axis: int = -1) -> V
         bases = [basis[0] for basis in view.places.bases(dim(number))]
         index = indices if number == axis and indices is not None else _range(size, number, rank)
         own = _spread(_combined(index, bases), shape)
-        span = sum(bases) if len(set(bases)) == len(bases) else -1
+        span = functools.reduce(operator.or_, bases, 0)
         is_apart = not reached & span
         if total is None:
             total = own
         else:
             total = (arith.AddIOp if is_apart else arith.XOrIOp)(total, own).result
-        for basis in bases:
-            reached |= basis
+        reached |= span
     assert total is not None, "memory has a dimension"
     if view.start:
         total = arith.XOrIOp(total, filled(total.type, view.start)).result
