@@ -21,6 +21,7 @@ from proton.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 from proton.gluon.nvidia.hopper import TensorDescriptor
+from tests.draws import TIMES
 
 Check = Callable[[np.random.Generator], None]
 CHECKS: dict[str, Check] = {}
@@ -210,6 +211,90 @@ def views_of_memory(rng: np.random.Generator) -> None:
         z[m // 2 :] = 0
         assert (y[4] == z.ravel()).all(), memory
         assert (y[5] == z.ravel()).all(), memory
+
+
+@gluon.jit
+def through_memory(
+    x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, before: gl.constexpr,
+    memory: gl.constexpr, after: gl.constexpr,
+):  # fmt: skip
+    """Elements, the sum and the place of the maximum along an axis of what memory has in another
+    shape."""
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, before))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, before))[None, :]
+    whole = gl.allocate_shared_memory(x.dtype.element_ty, [M, N], memory)
+    whole.store(gl.load(x + i * N + j))
+    value = whole.permute([1, 0]).reshape([M, N]).load(after)
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, after))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, after))
+    gl.store(y + i[:, None] * N + j[None, :], value)
+    most, place = gl.max(value, AXIS, return_indices=True)
+    at = y + M * N + (i if AXIS else j)
+    length: gl.constexpr = M if AXIS else N
+    gl.store(at, gl.sum(value, AXIS))
+    gl.store(at + length, most)
+    gl.store(at + 2 * length, place)
+
+
+def drawn_bases(rng: np.random.Generator, shape: tuple[int, ...]) -> list[list[int]]:
+    """Bases that reach each element once: one element on, and others, most of which move along
+    several dimensions."""
+    units = [
+        [(1 << bit) * (axis == other) for other in range(len(shape))]
+        for axis, size in enumerate(shape)
+        for bit in range(size.bit_length() - 1)
+    ]
+    first = units.index([0] * (len(shape) - 1) + [1])
+    bases = np.array([units.pop(first), *rng.permutation(units)])
+    for one in range(1, len(bases)):
+        bases[one] ^= bases[rng.integers(one)]
+    return [[int(value) for value in basis] for basis in bases]
+
+
+def drawn_layout(rng: np.random.Generator, shape: tuple[int, ...]) -> gl.DistributedLinearLayout:
+    """A layout for four warps, of which two threads hold each element."""
+    bases = drawn_bases(rng, shape)
+    registers, threads = bases[:-6], bases[-6:]
+    threads.insert(rng.integers(7), [[0] * len(shape), threads[0]][rng.integers(2)])
+    return gl.DistributedLinearLayout(registers, threads[:5], threads[5:], [], list(shape))
+
+
+@check
+def drawn_layouts(rng: np.random.Generator) -> None:
+    shape = m, n = 16, 64
+    for number in range((1 if LAYOUTS_SAY_NOTHING else 3) * TIMES):
+        memory = gl.SharedLinearLayout(drawn_bases(rng, shape))
+        layouts = drawn_layout(rng, shape), drawn_layout(rng, shape)
+        x, axis = rng.integers(-99, 99, shape, np.int32), number % 2
+        y = np.zeros(m * n + 3 * shape[1 - axis], np.int32)
+        through_memory[(1,)](x, y, m, n, axis, layouts[0], memory, layouts[1], num_warps=4)
+        value = x.T.reshape(shape)
+        wanted = [value.ravel(), value.sum(axis), value.max(axis), value.argmax(axis)]
+        assert (y == np.concatenate(wanted)).all(), (layouts, memory)
+
+
+@gluon.jit
+def through_memories(x, y, M: gl.constexpr, N: gl.constexpr, memories: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [4, 8], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, layout))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, layout))[None, :]
+    value = gl.load(x + i * N + j)
+    for n in gl.static_range(len(memories)):
+        memory = gl.allocate_shared_memory(x.dtype.element_ty, [M, N], memories[n], value)
+        turned = memory.permute([1, 0]).reshape([M, N])
+        gl.store(y + n * M * N + i * N + j, turned.load(layout))
+
+
+@check
+def drawn_memories(rng: np.random.Generator) -> None:
+    """Small ones, in which bases of one dimension are easily sums of another's."""
+    shape = m, n = 4, 8
+    x = rng.integers(-99, 99, shape, np.int32)
+    for _ in range(TIMES):
+        memories = tuple(gl.SharedLinearLayout(drawn_bases(rng, shape)) for _ in range(16))
+        y = np.zeros((16, m, n), np.int32)
+        through_memories[(1,)](x, y, m, n, memories, num_warps=4)
+        assert (y == x.T.reshape(shape)).all(), memories
 
 
 @gluon.jit

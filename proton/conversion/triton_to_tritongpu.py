@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
+from proton.analysis.scratch import axis_of
 from proton.base.errors import CompilationError, OutOfResources
 from proton.base.targets import MAX_THREADS, WARP_SIZE
 from proton.dialect import OpRules, isa, tt
@@ -23,6 +24,7 @@ from proton.dialect.mlir import Module, Operation, Type, arith, func, ir
 from proton.dialect.ttg import group_warps, is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, before, source_span
 from proton.layout import LinearLayout, shapes
+from proton.layout.reduction import is_separable
 from proton.passes import Pass, register
 
 # Elements of one block in a thread. A thread has 255 registers: beyond that it spills, and beyond
@@ -140,7 +142,17 @@ def _operands(op: Operation, given: TritonToTritonGPU) -> None:
         _convert_operand(op, number, layout)
 
 
-@_LEGALIZE.of(tt.JoinOp, tt.ReduceOp)
+@_LEGALIZE.of(tt.ReduceOp)
+def _reduce(op: Operation, given: TritonToTritonGPU) -> None:
+    source, axis = layout_of(op.operands[0].type), axis_of(op)
+    if not is_separable(source, axis):  # an author's
+        layout = shapes.scan(shape_of(op.operands[0]), axis, source.in_size("warp"), given.lanes)
+        for number in range(len(op.operands)):
+            _convert_operand(op, number, layout)
+    _results(op, given)
+
+
+@_LEGALIZE.of(tt.JoinOp)
 def _results(op: Operation, given: TritonToTritonGPU) -> None:
     layout = result_layout(op, layout_of(op.operands[0].type))
     assert layout is not None, "these ops have a rule"
@@ -156,9 +168,8 @@ def _split(op: Operation, given: TritonToTritonGPU) -> None:
 
 @_LEGALIZE.of(tt.ScanOp)
 def _scan(op: Operation, given: TritonToTritonGPU) -> None:
-    axis = ir.IntegerAttr(op.attributes["axis"]).value
     warps = layout_of(op.operands[0].type).in_size("warp")
-    layout = shapes.scan(shape_of(op.operands[0]), axis, warps, given.lanes)
+    layout = shapes.scan(shape_of(op.operands[0]), axis_of(op), warps, given.lanes)
     for number in range(len(op.operands)):
         _convert_operand(op, number, layout)
         retype_result(op, number, layout)

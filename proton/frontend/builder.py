@@ -308,13 +308,17 @@ def _choice(value: tensor) -> int:
 
 def _in_layout(value: tensor, like: ty.block_type) -> tensor:
     """A block that has the layout of a type where both have one; one whose layout is still to be
-    chosen gets that."""
-    if type(value.type) is not type(like):
-        raise error(
-            f"{value.type} meets {like}: one has a layout, and the other has none",
-            "make blocks in Gluon with gl.arange, gl.full and gl.zeros",
-        )
-    if not isinstance(like, distributed_type) or _layout(value) == like.layout:
+    chosen gets that, and so does one of `tl`, which has none."""
+    if not isinstance(like, distributed_type):
+        if isinstance(value.type, distributed_type):
+            raise error(
+                f"{value.type} meets {like}: one has a layout, and the other has none",
+                "make blocks in Gluon with gl.arange, gl.full and gl.zeros",
+            )
+        return value
+    if not isinstance(value.type, distributed_type):
+        value = set_layout(value, AutoLayout())
+    if _layout(value) == like.layout:
         return value
     if len(value.shape) != len(like.shape):
         raise error(

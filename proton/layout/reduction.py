@@ -44,12 +44,22 @@ class Reduction:
     exchange: WarpExchange | None  # None where one warp has the whole axis
 
 
+def is_separable(source: LinearLayout, axis: int) -> bool:
+    """True if what moves along the axis moves along no other dimension, and no element is there
+    twice."""
+    bases = [basis for _, found in source.ins for basis in found if basis[axis]]
+    is_once = len(bases) == log2(source.out_size(dim(axis)))
+    return is_once and all(sum(map(bool, basis)) == 1 for basis in bases)
+
+
 @functools.cache
 def plan_reduction(source: LinearLayout, axis: int, ordered: bool = False) -> Reduction:
-    """The plan for a layout whose bases each lie along one dimension; ValueError for others.
+    """The plan for a layout that is separable; ValueError for others.
 
     `ordered` keeps all partial results in registers, in the order of the axis: for scans.
     """
+    if not is_separable(source, axis):
+        raise ValueError(f"no layout to combine dimension {axis} in: {source}")
     bits = {name: _along(source, name, axis) for name in ("register", "lane", "warp")}
     warps = bits["warp"]
     partial = _partials(source, axis, warps, ordered) if warps else None
@@ -57,13 +67,10 @@ def plan_reduction(source: LinearLayout, axis: int, ordered: bool = False) -> Re
 
 
 def _along(layout: LinearLayout, in_dim: str, axis: int) -> tuple[int, ...]:
-    found = []
-    for bit, basis in enumerate(layout.bases(in_dim)):
-        if basis[axis]:
-            if any(value for a, value in enumerate(basis) if a != axis):
-                raise ValueError(f"{in_dim} bit {bit} moves along two dimensions: {basis}")
-            found.append((basis[axis], bit))
-    return tuple(bit for _, bit in sorted(found))
+    bases = enumerate(layout.bases(in_dim))
+    return tuple(
+        bit for _, bit in sorted((basis[axis], bit) for bit, basis in bases if basis[axis])
+    )
 
 
 def _partials(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from proton.layout import LinearLayout, shapes
 from proton.layout.named import blocked, mma_v2, wgmma_accumulator
-from proton.layout.reduction import Reduction, plan_reduction
+from proton.layout.reduction import Reduction, is_separable, plan_reduction
 from tests.draws import examples
 from tests.pure.layout_strategies import distributed, flat, indices, shapes_of_rank
 
@@ -121,10 +121,12 @@ def test_a_row_of_many_warps_is_gathered_by_lanes(warps: int, registers: int, la
     assert (exchange.registers, len(exchange.lanes)) == (registers, lanes)
 
 
-def test_a_basis_along_two_dimensions_is_refused() -> None:
+@pytest.mark.parametrize("basis", [(2, 2), (3, 0)], ids=["two dimensions", "twice"])
+def test_what_cannot_be_combined_in_place_is_refused(basis: tuple[int, int]) -> None:
+    lanes = [(1, 0), (0, 1), basis, (2, 0), (0, 2)]
     crossed = LinearLayout.of(
-        {"register": [], "lane": [(1, 0), (0, 1), (2, 2), (0, 0), (0, 0)], "warp": [], "block": []},
-        {"dim0": 4, "dim1": 4},
+        {"register": [], "lane": lanes, "warp": [], "block": []}, {"dim0": 4, "dim1": 4}
     )
-    with pytest.raises(ValueError, match=r"lane bit 2 moves along two dimensions: \(2, 2\)"):
+    assert not is_separable(crossed, 0)
+    with pytest.raises(ValueError, match=r"no layout to combine dimension 0 in"):
         plan_reduction(crossed, 0)
