@@ -3,11 +3,14 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import proton
 import proton.language as tl
 from proton.base.targets import ARCHITECTURES
+from tests.compile.ptx.machine import run_on_arrays
+from tests.cpu.harness import decode, encode
 
 WIDTHS = {  # on 8.0, and from 9.0 on: what PTX says of an addition of a thread's 8 elements
     "float32": ({"add.f32": 8}, {"add.v4.f32": 2}),
@@ -106,6 +109,39 @@ def test_sums_of_narrow_floats_are_assembled(dtype: str, arch: int) -> None:
     for n in (1024, 1001):
         kernel = add.warmup(type_, type_, n, "acq_rel", "gpu", BLOCK=1024, target=target)
         assert kernel.asm["cubin"]
+
+
+@proton.jit
+def into_one(x_ptr, out_ptr, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    at = out_ptr + tl.zeros_like(x).to(tl.int32)
+    if KIND == "max":
+        tl.atomic_max(at, x)
+    elif KIND == "min":
+        tl.atomic_min(at, x)
+    else:
+        tl.atomic_add(at, x)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize(
+    ("dtype", "kind", "arch"),
+    [
+        ("float16", "max", 90), ("bfloat16", "max", 90), ("float16", "min", 80),
+        ("bfloat16", "add", 80), ("bfloat16", "add", 90),
+    ],
+)  # fmt: skip
+def test_threads_meet_in_half_a_word(
+    dtype: str, kind: str, arch: int, rng: np.random.Generator
+) -> None:
+    """... whose address is known, so that LLVM knows which half: each combines what is there."""
+    type_, target = getattr(tl, dtype), proton.GPUTarget("cuda", arch)
+    made = into_one.warmup(type_, type_, kind, BLOCK=64, target=target, num_warps=2)
+    numbers = rng.integers(-4, 5, 64).astype(np.float32)
+    x, out = encode(numbers, dtype), encode(np.zeros(2, np.float32), dtype)
+    run_on_arrays(made.asm["ptx"], (1, 1, 1), 64, made.shared, [x, out], rng)
+    function = {"add": np.add, "max": np.maximum, "min": np.minimum}[kind]
+    np.testing.assert_array_equal(decode(out, dtype), [function.reduce(numbers), 0])
 
 
 @proton.jit

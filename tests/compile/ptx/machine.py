@@ -13,7 +13,7 @@ import numpy as np
 from tests.compile.ptx.copies import Copies, parameter_address
 from tests.compile.ptx.matrices import Matrices
 from tests.compile.ptx.memory import GLOBAL, SHARED, WARP, Arrays, Clock, Heap, Memory
-from tests.compile.ptx.numbers import BITS
+from tests.compile.ptx.numbers import BITS, from_bf16, to_bf16
 from tests.compile.ptx.text import inside, parsed
 from tests.compile.ptx.translation import Translation, put
 
@@ -467,10 +467,14 @@ class Machine(Copies, Matrices):
             was = memory.numbers(first, size, count)[:, 0]
             dtype = values[0][0].dtype
             old = was.view(dtype).reshape(count, -1)
-            operands = [
+            numbers = [old] + [
                 np.stack([v[one].view(dtype) for v in each]).reshape(count, -1) for each in values
             ]
-            new = np.ascontiguousarray(ATOMICS[function](old, *operands).astype(dtype))
+            if type_.startswith("bf16"):
+                combined = to_bf16(ATOMICS[function](*map(from_bf16, numbers)))
+            else:
+                combined = ATOMICS[function](*numbers)
+            new = np.ascontiguousarray(combined.astype(dtype))
             memory.data.view(was.dtype)[first[0] // size + np.arange(count)] = new.view(
                 was.dtype
             ).reshape(-1)

@@ -195,7 +195,7 @@ def atomic(
     """Combines a value with global memory; what was there before, or 0."""
 
     def one() -> list[Value]:
-        return [atomics.combined(kind, ordering, address, value, _scope(scope))]
+        return [atomics.read_modify_write(kind, ordering, address, value, _scope(scope))]
 
     return _under(predicate, [value.type], one, [v.constant(0, value.type)])[0]
 

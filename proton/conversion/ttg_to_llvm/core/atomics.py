@@ -83,7 +83,7 @@ def _rmw(ctx: Lowering, site: Site) -> list[Value]:
             return _by_integers(ctx, kind, inner, site.text("scope"), address, operand, predicate)
 
         def alone(address: Value, operand: Value) -> Value:
-            return combined(kind, inner, address, operand, attributes)
+            return combined(ctx, kind, inner, address, operand, attributes)
 
         return _guarded(predicate, [address, operand], alone)
 
@@ -130,13 +130,32 @@ def _fence(attributes: dict[str, Attribute]) -> None:
 def relaxed(ctx: Lowering, kind: str, address: Value, operand: Value) -> Value:
     """One element, combined with the GPU's memory by what `tt` calls `kind`; what it was before."""
     scope = {"syncscope": string_attr(ctx.primitives.SCOPES["gpu"])}
-    return combined(kind, "relaxed", address, operand, scope)
+    return combined(ctx, kind, "relaxed", address, operand, scope)
 
 
 def combined(
+    ctx: Lowering,
+    kind: str,
+    ordering: str,
+    address: Value,
+    operand: Value,
+    attributes: dict[str, Attribute],
+) -> Value:
+    """LLVM's atomic for `kind`; `attributes` are of its scope. What was there before.
+
+    Of half a word LLVM makes a loop (AtomicExpand). Where it knows which half, it takes each time
+    the number that it has loaded ahead of the loop: a value that several edges give is simplified
+    when it has one of them.
+    """
+    if v.bits_of(operand.type) < WORD_BITS:
+        address = v.offset_pointer(address, ctx.primitives.copied(v.i32(0)), v.integer(8))
+    return read_modify_write(kind, ordering, address, operand, attributes)
+
+
+def read_modify_write(
     kind: str, ordering: str, address: Value, operand: Value, attributes: dict[str, Attribute]
 ) -> Value:
-    """LLVM's atomic for `kind`; `attributes` are of its scope. What was there before."""
+    """LLVM's atomic as it is."""
     return v.create(
         llvm.AtomicRMWOp,
         operand.type,
@@ -159,7 +178,7 @@ def _scatter(ctx: Lowering, site: Site) -> list[Value]:
     owner = ctx.threads.owns(layout)
 
     def alone(address: Value, operand: Value) -> Value:
-        return combined(kind, "relaxed", address, operand, scope)
+        return combined(ctx, kind, "relaxed", address, operand, scope)
 
     results: list[Value] = []
     for register, (place, first) in enumerate(zip(places, layout.first_registers(), strict=True)):
