@@ -102,6 +102,11 @@ class KernelProfile:
         return self.strategy.stores and not self.takes_chunks
 
     @property
+    def first_shared(self) -> int | None:
+        """The first byte of shared memory that is for records; None where there is none."""
+        return self.iterations if self.ring is None else self.ring
+
+    @property
     def schema(self) -> RecordSchema:
         """Of a record."""
         return self.block.schema

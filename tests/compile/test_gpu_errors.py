@@ -16,6 +16,8 @@ from proton.base.errors import (
     ProtonError,
 )
 from proton.base.targets import ARCHITECTURES, GPUTarget
+from proton.trace.instrumentation import Instrumentation
+from tests.compile.test_gpu_records import compiled
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -121,6 +123,26 @@ def test_too_much_shared_memory_says_how_much_there_is(arch: int) -> None:
     assert error.hint == "reduce the block sizes, or num_stages"
     assert isinstance(error, OutOfResources)
     assert (error.name, error.required, error.limit) == ("shared memory", 16 * size**2, limit)
+
+
+@proton.jit
+def recorded(x_ptr, n):
+    while n > 0:
+        with proton.scope("turn"):
+            tl.store(x_ptr + n, n)
+        n = n // 2
+
+
+@pytest.mark.usefixtures("no_ptx")
+def test_records_that_shared_memory_has_no_room_for() -> None:
+    asked = Instrumentation(buffer="shared", capacity=1 << 14)
+    error = error_of(
+        lambda: compiled(recorded, tl.int32, 1000, num_warps=1, instrumentation=asked),
+        OutOfResources,
+    )
+    assert error.hint == (
+        f'{16 << 14} of them are for records: pass buffer="global" or a smaller capacity'
+    )
 
 
 @proton.jit

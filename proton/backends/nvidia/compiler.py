@@ -55,6 +55,7 @@ from proton.language.ir_text import IRText
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.passes import Pass
 from proton.schedule.plan import take_texts
+from proton.trace.profile import KernelProfile
 from proton.transforms.hopper.allocate_warp_groups import worker_groups
 from proton.transforms.hopper.describe_loads import DescribeLoads
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
@@ -107,7 +108,7 @@ def compile_kernel(
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
         shared, scratch = _bytes(kernel, SHARED_BYTES), _bytes(kernel, GLOBAL_SCRATCH_BYTES)
-        _check_shared(fn, shared, target)
+        _check_shared(fn, shared, profile, target)
         with stages.timed("ptx"):
             plain = emit_ptx(module, target)
             ptx = with_bases_beside_dots(plain)
@@ -407,12 +408,16 @@ def _assembled(name: str, ptx: str, options: GPUOptions) -> Cubin:
         return assembler.finish()
 
 
-def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:
+def _check_shared(
+    fn: DeviceFunction, shared: int, profile: KernelProfile | None, target: GPUTarget
+) -> None:
     limit = target.facts.shared_bytes
-    if shared > limit:
-        raise OutOfResources(
-            shared,
-            limit,
-            "shared memory",
-            f"{fn.__name__} needs so many bytes, and a program on {target.facts.name} has no more",
+    if shared <= limit:
+        return
+    what = f"{fn.__name__} needs so many bytes, and a program on {target.facts.name} has no more"
+    error = OutOfResources(shared, limit, "shared memory", what)
+    if profile is not None and (first := profile.first_shared) is not None:
+        error.hint = (
+            f'{shared - first} of them are for records: pass buffer="global" or a smaller capacity'
         )
+    raise error
