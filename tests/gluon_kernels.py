@@ -738,6 +738,42 @@ def blocks_by_tma(rng: np.random.Generator) -> None:
         assert (x == y).all()
 
 
+@gluon.jit
+def brought(x_desc, y, places: gl.constexpr, S: gl.constexpr, N: gl.constexpr):
+    flat = gl.arange(0, N, layout=gl.BlockedLayout([1], [32], [4], [0]))
+    buffers = gl.allocate_shared_memory(x_desc.dtype, [S, *x_desc.block_type.shape], x_desc.layout)
+    bars = mbarrier.allocate_mbarrier(batch=S)
+    for k in gl.static_range(S):
+        mbarrier.init(bars.index(k), count=1)
+    for k in gl.static_range(len(places)):
+        buffer, bar = buffers.index(k % S), bars.index(k % S)
+        mbarrier.expect(bar, x_desc.block_type.nbytes)
+        tma.async_load(x_desc, places[k], bar, buffer)
+        mbarrier.wait(bar, k // S & 1)
+        gl.store(y + k * N + flat, buffer.reshape([N]).load(flat.type.layout))
+        fence_async_shared()
+
+
+@check
+def rows_by_tma(rng: np.random.Generator) -> None:
+    """Blocks of one row, of several boxes; others whose swizzle leaves rows where they are."""
+    cases = [((256,), 0), ((512,), 0), ((1, 64), 0), ((2, 64), 0), ((4, 16), 32), ((1, 2, 64), 0)]
+    for block, swizzle in some(cases):
+        shape = [3 * size - 1 for size in block[:-1]] + [2 * block[-1] + 8]
+        x = rng.integers(-99, 99, shape).astype(np.float16)
+        layout = gl.NVMMASharedLayout(swizzle, 16, len(block))
+        firsts = rng.integers(0, block, (3, len(block))).tolist()
+        places = tuple(tuple(first) for first in firsts)
+        y = np.zeros((3, *block), np.float16)
+        brought[(1,)](
+            TensorDescriptor.from_tensor(x, list(block), layout), y, places, 2, y[0].size,
+            num_warps=4,
+        )  # fmt: skip
+        for place, found in zip(places, y, strict=True):
+            part = tuple(slice(a, a + size) for a, size in zip(place, block, strict=True))
+            assert (found == x[part]).all(), (block, swizzle, place)
+
+
 # Dots
 
 

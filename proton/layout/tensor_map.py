@@ -22,6 +22,7 @@ TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 128  # bytes, where the kernel makes one
 ROW_BYTES = 16  # that addresses, strides and beginnings of rows are multiples of
 ALIGNMENT = 128  # bytes, of a box in shared memory
+_SWIZZLED_ROWS = 8  # of a swizzle's width, until it comes again
 
 
 # What the host computes: a number, ["argument", n], [an operator, formula, formula], or the signed
@@ -58,6 +59,12 @@ class Box:
         """Of a block."""
         return prod(self.block) * self.element_bytes
 
+    @property
+    def alignment(self) -> int:
+        """Bytes that a block begins at a multiple of in shared memory: a swizzle goes by
+        addresses."""
+        return max(ALIGNMENT, _SWIZZLED_ROWS * self.swizzle)
+
     @functools.cached_property
     def pieces(self) -> list[tuple[tuple[int, ...], int]]:
         """Of each copy of a block the indices where it begins, and the byte of memory."""
@@ -75,13 +82,16 @@ def box_in(block: tuple[int, ...], element_bytes: int, layout: LinearLayout) -> 
     """How TMA copies blocks of a shape to memory of a layout; None where it cannot."""
     if block[-1] * element_bytes < ROW_BYTES:
         return None
-    for swizzle in (*SWIZZLES, 0):
+    # A swizzle goes by addresses: rows that one leaves where they are have none.
+    for swizzle in (0, *SWIZZLES):
         try:
             if nvmma_memory(block, element_bytes, swizzle, False) != layout:
                 continue
         except ValueError:  # rows are shorter
             continue
         row = swizzle // element_bytes if swizzle else block[-1]
+        if prod(block[:-1]) == 1:
+            row = min(row, MAX_BOX)
         if row > MAX_BOX:
             return None
         sizes = (*(min(size, MAX_BOX) for size in block[:-1]), row)

@@ -1,5 +1,6 @@
 """Rules of what came with Hopper: TMA, barriers that count bytes, dots of warp groups."""
 
+from math import prod
 from typing import Any
 
 from proton.base.targets import GPUTarget
@@ -22,7 +23,7 @@ from proton.frontend.gluon.ampere import (
     operand_of,
     version_of,
 )
-from proton.frontend.gluon.memory import accessed, type_of
+from proton.frontend.gluon.memory import accessed, lies_as, offset_divisor, type_of
 from proton.frontend.gluon.tensors import caching, converted, hint_l2
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import to_bool
@@ -43,8 +44,10 @@ from proton.language.gluon.types import (
     warpgroup_mma_accumulator_type,
 )
 from proton.language.value import tensor
+from proton.layout.linear import LinearLayout
 from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_cores import WarpGroupTiling, group_tiling_of
+from proton.layout.tensor_map import box_in
 
 
 def _needs(g: CodeGenerator, what: str) -> None:
@@ -161,14 +164,8 @@ def _map(desc: tensor, type_: layout_descriptor_type, *, is_signed: bool, loads:
     element: Type = to_ir(memory_.scalar)
     if is_signed:
         element = ir.IntegerType.get_signed(memory_.scalar.primitive_bitwidth)
-    bits = memory_.scalar.primitive_bitwidth
-    try:
-        linear = type_.layout.linear(memory_.shape, bits)
-    except ValueError as problem:
-        raise error(
-            f"{type_.layout} is no layout of {list(memory_.shape)}: {problem}", ""
-        ) from None
-    block = ir.RankedTensorType.get(memory_.shape, element, encoding=ttg.shared_attr(linear))
+    attribute = ttg.shared_attr(_linear(type_))
+    block = ir.RankedTensorType.get(memory_.shape, element, encoding=attribute)
     # A store by a map that fills with NaN is an illegal instruction.
     padding = string_attr(type_.padding if loads else "zero")
     map_type = ttng.TensorMapType.get(ir.TypeAttr.get(block), padding)
@@ -180,6 +177,15 @@ def _map(desc: tensor, type_: layout_descriptor_type, *, is_signed: bool, loads:
         place = ir.InsertionPoint.after(op)
     with place:
         return ttng.TensorMapOp(value, [], [], map_type).result
+
+
+def _linear(type_: layout_descriptor_type) -> LinearLayout:
+    """How a block of a descriptor lies in memory."""
+    block = memory_type(type_.block_type)
+    try:
+        return type_.layout.linear(block.shape, block.scalar.primitive_bitwidth)
+    except ValueError as problem:
+        raise error(f"{type_.layout} is no layout of {list(block.shape)}: {problem}", "") from None
 
 
 def _checked(
@@ -198,6 +204,19 @@ def _checked(
         raise error(
             f"{what}: the memory has the layout {own.layout}, and the descriptor {type_.layout}",
             "allocate it with layout=desc.layout",
+        )
+    linear = _linear(type_)
+    if not lies_as(found, linear):
+        raise error(
+            f"{what}: a block of {list(own.shape)} in {own.layout} does not lie in one piece here",
+            "slice whole rows, or columns of the swizzle's width, and multiples of 8 rows",
+        )
+    box = box_in(own.shape, own.nbytes_per_cta // prod(own.shape), linear)
+    if box is not None and (divisor := offset_divisor(found.handle)) % box.alignment:
+        raise error(
+            f"{what}: the memory begins {divisor} bytes or a multiple behind that of others, and "
+            f"copies take multiples of {box.alignment}",
+            "make blocks larger, or allocate each by itself",
         )
     return type_, found, integers("coord", coord, ty.int32, len(block.shape))
 

@@ -6,14 +6,14 @@ the author would call that.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import isa, ttg
 from proton.dialect.builtin import i32_attr
 from proton.dialect.emit import number_of
-from proton.dialect.mlir import Type
+from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.walk import defining_op
 from proton.frontend.builder import as_tensor, error, memory_type, to_ir, wrap
 from proton.frontend.gluon.tensors import block, check_warps, laid_out
@@ -187,6 +187,12 @@ def _viewed(source: tensor, type_: Memory, offset: int = 0) -> tensor:
 def _view(type_: Memory) -> SharedView:
     found: SharedView = ttg.mem_desc_view(_desc(type_))
     return found
+
+
+def lies_as(value: tensor, layout: LinearLayout) -> bool:
+    """True if memory lies as one that was allocated in a layout."""
+    view = _view(type_of(value))
+    return not view.start and view.places.ins == layout.invert().ins
 
 
 def _desc(type_: Memory) -> Type:
@@ -401,7 +407,7 @@ def _reinterpret(
     new = own.shape if shape is None else sizes(shape, "reinterpret")
     target = own.layout if layout is None else layout
     type_ = shared_type(element, new, target, list(new), "reinterpret")
-    before, after = _whole(source), _bytes(type_)
+    before, after = _whole(source), _bytes(_desc(type_))
     if after > before:
         raise error(
             f"reinterpret: {list(new)} elements of {element} are {after} bytes, and the memory has "
@@ -432,17 +438,31 @@ def _block_copies(layout: object) -> int:
 def _whole(source: tensor) -> int:
     """Bytes of memory; of a part at an index, those of all parts, since they lie in a row."""
     op = defining_op(source.handle)
-    part = _bytes(type_of(source))
+    part = _bytes(source.handle.type)
     if op is None or not isa(op, ttg.MemDescIndexOp):
         return part
     shape, _ = ttg.mem_desc_block(op.operands[0].type)
     return int(shape[0]) * part
 
 
-def _bytes(type_: Memory) -> int:
-    view = _view(type_)
-    count = prod(type_.shape[: len(type_.shape) - len(view.shape)])
-    return count * view.padded(view.size) * _element_bytes(type_)
+def _bytes(type_: Type) -> int:
+    (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
+    count = prod(shape[: len(shape) - len(view.shape)])
+    return count * view.padded(view.size) * max(1, int(element.width) // _BYTE)
+
+
+def offset_divisor(value: Value) -> int:
+    """What divides the offset, in bytes, of a part in what was allocated; 0 where that is 0."""
+    op = defining_op(value)
+    if op is None or not isa(op, ttg.MemDescIndexOp, ttg.MemDescViewOp):
+        return 0
+    if isa(op, ttg.MemDescViewOp):
+        own = int(ir.IntegerAttr(op.attributes["offset"]).value)
+    else:
+        (parts, *_), _ = ttg.mem_desc_block(op.operands[0].type)
+        number = number_of(op.operands[1]) if parts > 1 else 0
+        own = _bytes(op.results[0].type) * (1 if number is None else number)
+    return gcd(offset_divisor(op.operands[0]), own)
 
 
 @rule(shared_memory_descriptor._keep_alive)
