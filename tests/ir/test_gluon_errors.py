@@ -127,10 +127,31 @@ def of_odd_rows(x, n):
     tma.make_tensor_descriptor(x, [16, 16], [15, 1], [16, 16], layout)
 
 
+@gluon.jit
+def of_columns(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(0, 32, rank=2)
+    desc = tma.make_tensor_descriptor(x, [32, 64], [64, 1], [32, 32], layout)
+    whole = gl.allocate_shared_memory(gl.int32, [32, 64], layout)
+    tma.async_store(desc, [0, 0], whole.slice(32, 32, dim=1))
+
+
+@gluon.jit
+def of_short_blocks(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(0, 32, rank=1)
+    desc = tma.make_tensor_descriptor(x, [64], [1], [16], layout)
+    several = gl.allocate_shared_memory(gl.int32, [2, 16], layout)
+    one = gl.allocate_shared_memory(gl.int32, [1, 16], layout)
+    tma.async_store(desc, [0], one.index(n))
+    tma.async_store(desc, [0], several.index(0))
+    tma.async_store(desc, [0], several.index(n))
+
+
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
         (of_odd_rows, "strides must be 16-byte aligned, got 15 x 4 bytes"),
+        (of_columns, r"block of \[32, 32\] in .* does not lie in one piece here(.|\n)*whole rows"),
+        (of_short_blocks, r"begins 64 bytes or a multiple(.|\n)*several.index\(n\)"),
         (of_other_warps, "is for 8 warps, and this code runs on 4"),
         (of_no_slice, "expected expand_dims input to have a SliceLayout, but got: BlockedLayout"),
         (of_the_other_slice, "expand_dims input layout to be sliced in axis 1 but got 0"),
