@@ -739,6 +739,28 @@ def blocks_by_tma(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def extrema(low, high, x, N: gl.constexpr):
+    at = gl.arange(0, N, layout=gl.BlockedLayout([1], [32], [4], [0]))
+    buffer = gl.allocate_shared_memory(low.dtype, [N], low.layout, gl.load(x + at))
+    fence_async_shared()
+    tma.async_atomic_min(low, [0], buffer)
+    tma.async_atomic_max(high, [0], buffer)
+    tma.store_wait(0)
+
+
+@check
+def extrema_by_tma(rng: np.random.Generator) -> None:
+    for dtype in (np.int32, np.uint32):
+        x, low, high = rng.integers(0, 1 << 32, (3, 128)).astype(dtype)
+        wanted = np.minimum(low, x), np.maximum(high, x)
+        layout = gl.NVMMASharedLayout(0, 32, 1)
+        arrays = (TensorDescriptor.from_tensor(array, [128], layout) for array in (low, high))
+        extrema[(1,)](*arrays, x, 128, num_warps=4)
+        assert (low == wanted[0]).all()
+        assert (high == wanted[1]).all()
+
+
+@gluon.jit
 def brought(x_desc, y, places: gl.constexpr, S: gl.constexpr, N: gl.constexpr):
     flat = gl.arange(0, N, layout=gl.BlockedLayout([1], [32], [4], [0]))
     buffers = gl.allocate_shared_memory(x_desc.dtype, [S, *x_desc.block_type.shape], x_desc.layout)

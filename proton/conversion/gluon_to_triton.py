@@ -421,10 +421,8 @@ def _tma_store(ctx: _Lowering, op: Operation) -> None:
         tt.DescriptorStoreOp(descriptor, value, indices)
     else:
         plain = kind if kind in REDUCE_KINDS else kind[1:]
-        is_signed = isinstance(value.type.element_type, ir.FloatType)
-        tt.DescriptorReduceOp(
-            descriptor, value, indices, string_attr(plain), ir.BoolAttr.get(not is_signed)
-        )
+        is_unsigned = ir.BoolAttr.get(kind.startswith("u"))
+        tt.DescriptorReduceOp(descriptor, value, indices, string_attr(plain), is_unsigned)
     op.erase()
 
 

@@ -259,11 +259,13 @@ def _store(
     _needs(g, what)
     type_, source, indices = _checked(desc, src, coord, what)
     element = type_.block_type.element_ty
-    reduction, is_signed = kind, False
-    if kind != ttng.NO_REDUCTION:
-        if element.is_floating():
-            reduction = f"f{kind}"
-        is_signed = kind in ("min", "max") and element.is_int_signed()
+    is_extremum = kind in ("min", "max")
+    is_signed = is_extremum and element.is_int_signed()
+    reduction = kind
+    if element.is_floating() and kind != ttng.NO_REDUCTION:
+        reduction = f"f{kind}"
+    elif is_extremum and not is_signed:
+        reduction = f"u{kind}"
     map_ = _map(desc, type_, is_signed=is_signed, loads=False)
     op = ttng.AsyncTMAStoreOp(map_, source.handle, indices, string_attr(reduction))
     hint_l2(op.operation, policy)
