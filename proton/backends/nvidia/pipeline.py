@@ -69,7 +69,6 @@ from proton.transforms.tile.rewrite_tensor_descriptor_to_pointer import (
     RewriteTensorDescriptorToPointer,
 )
 from proton.transforms.tile.share_reciprocals import ShareReciprocals
-from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 
 
@@ -145,7 +144,6 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
     its products are for the lowering to choose, maps that the host can make are not the kernel's,
     and fused operations are LLVM's there."""
     return [
-        SplitBatchedDot(),
         TritonToTritonGPU(num_warps=options.num_warps),
         AccelerateMatmul(options.target),
         Upstream("canonicalize,cse"),
@@ -167,7 +165,6 @@ def gluon_front_passes(options: GPUOptions) -> list[Pass]:
         LoopUnroll(),
         Upstream("canonicalize,cse,symbol-dce"),
         MangleSymbols(),
-        SplitBatchedDot(),
         WidenScans(),
     ]
 
