@@ -29,7 +29,10 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     type_ = site.result_type
     tiling = mma_tiling_of(layout_of(type_))
     assert tiling is not None, "the pass chose another layout"
-    sides = [(t.element_type, mma.registers_of(x)) for t, x in zip(site.operand_types, (a, b))]
+    sides = [
+        (t.element_type, mma.registers_of(x))
+        for t, x in zip(site.operand_types[:2], (a, b), strict=True)
+    ]
     if tiling.is_swapped:
         sides.reverse()
     elements, registers = zip(*sides, strict=True)
