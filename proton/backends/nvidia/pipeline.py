@@ -40,6 +40,7 @@ from proton.transforms.layout.place_local_loads import PlaceLocalLoads
 from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
+from proton.transforms.layout.scatter_reductions import ScatterReductions
 from proton.transforms.layout.share_exchanges import ShareExchanges
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.layout.store_operands_early import StoreOperandsEarly
@@ -85,6 +86,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         SwapNeighbours(),  # of one warp, by the final layouts
         OptimizeThreadLocality(),
         NarrowReductions(),
+        ScatterReductions(),
         LICM(),
         LoopAwareCSE(),
         CombineTensorSelectAndIf(),
