@@ -81,5 +81,6 @@ def test_half_of_the_results_is_exchanged_each_time() -> None:
     kernel = reductions.warmup(
         tl.float32, tl.float32, tl.float32, tl.int32, 64, 16, 0, 0, num_warps=1, target=HOPPER
     )
-    # 2 + 1, one by which both lanes have the last, and one to where it is stored: a butterfly takes 12.
+    # 2 + 1, one by which both lanes have the last, and one to where it is stored. A butterfly takes
+    # 12.
     assert kernel.asm["ptx"].count("shfl") == 5

@@ -171,6 +171,7 @@ class _Preferences:
     def settle(self, function: Operation) -> None:
         """Backward: what all who take it want in one other layout is computed there, if what it is
         computed from has fewer bytes to move."""
+        self.moved.clear()
         for op in reversed(all_ops(function)):
             if not (has(op, Elementwise) and cost(op) > Cost.INDEX and len(op.results) == 1):
                 continue
