@@ -40,7 +40,8 @@ class WarpExchange:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Bits of the inputs that lie along the axis, lowest index bit first."""
+    """Bits of the inputs that lie along the axis, lowest index bit first; of the lanes' those that
+    leave each lane half of the results come before."""
 
     registers: tuple[int, ...]
     lanes: tuple[int, ...]
@@ -68,6 +69,7 @@ def plan_reduction(
         bases = result.bases("lane")
         kept = {bit: _with_axis(bases[bit], axis) for bit in lanes if any(bases[bit])}
     partial = _partials(source, axis, warps, ordered, kept) if warps else None
+    lanes = tuple(sorted(lanes, key=lambda bit: bit not in kept))  # fewer results for the others
     return Reduction(bits["register"], lanes, warps, partial, tuple(map(kept.get, lanes)))
 
 
