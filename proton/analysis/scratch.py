@@ -18,7 +18,7 @@ from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, Parts, Permutation, exchange, in_parts, plan
 from proton.layout.gather import gather_in_warp
 from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
-from proton.layout.reduction import plan_reduction
+from proton.layout.reduction import Reduction, plan_reduction
 from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_map import ALIGNMENT as BOX_ALIGNMENT
 
@@ -84,11 +84,19 @@ def axis_of(op: Operation) -> int:
     return int(ir.IntegerAttr(op.attributes["axis"]).value)
 
 
+def reduction_of(op: Operation, source: LinearLayout) -> Reduction:
+    """The plan of a reduction, or of a scan for its scratch memory, of a layout."""
+    type_ = op.results[0].type
+    is_scattered = isa(op, tt.ReduceOp) and ttg.is_tensor(type_)
+    result = ttg.layout_of(type_) if is_scattered else None
+    return plan_reduction(source, axis_of(op), result=result)
+
+
 def partials_bytes(op: Operation) -> list[int]:
     """For each operand of a reduction or scan the bytes of its warps' partial results."""
     result = []
     for operand in op.operands:
-        partials = plan_reduction(ttg.layout_of(operand.type), axis_of(op)).exchange
+        partials = reduction_of(op, ttg.layout_of(operand.type)).exchange
         if partials is None:
             return []
         element = element_of(operand)

@@ -55,6 +55,15 @@ def check_element(op: Operation, what: str, value: Value, element: Type) -> bool
     )
 
 
+def check_product(op: Operation, *shapes: tuple[int, ...]) -> bool:
+    """Shapes of two sides and an accumulator fit: matrices, or as many of each."""
+    a, b, acc = shapes
+    fits = len(a) == len(b) and len(a) in (2, 3) and a[:-2] == b[:-2] and a[-1] == b[-2]
+    if fits and acc == (*a[:-1], b[-1]):
+        return True
+    return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
+
+
 def check_block(
     op: Operation, what: str, value: Value, shape: tuple[int, ...], element: Type
 ) -> bool:

@@ -14,6 +14,7 @@ from proton.dialect.diagnostics import (
     check_block,
     check_choice,
     check_element,
+    check_product,
     check_shape,
     check_type,
     element_of,
@@ -290,12 +291,10 @@ class DotOp(TT.Operation, name="dot", traits=[t.Pure, t.Multiplies]):
 
     @staticmethod
     def verify_invariants(op: "DotOp") -> bool:
-        a, b, acc = shape_of(op.a), shape_of(op.b), shape_of(op.acc)
-        fits = len(a) == len(b) and len(a) in (2, 3) and a[:-2] == b[:-2] and a[-1] == b[-2]
-        if not fits or acc != (*a[:-1], b[-1]):
-            return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
-        return check_type(op, "result", op.result, op.acc.type) and check_choice(
-            op, "inputPrecision", op.inputPrecision, INPUT_PRECISIONS
+        return (
+            check_product(op, shape_of(op.a), shape_of(op.b), shape_of(op.acc))
+            and check_type(op, "result", op.result, op.acc.type)
+            and check_choice(op, "inputPrecision", op.inputPrecision, INPUT_PRECISIONS)
         )
 
 

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 
 from proton.dialect import traits as t
 from proton.dialect.asynchronous import COPIES, Issues, Retires
-from proton.dialect.diagnostics import check_block, check_choice, element_of, reject, shape_of
+from proton.dialect.diagnostics import (
+    check_block,
+    check_choice,
+    check_product,
+    element_of,
+    reject,
+    shape_of,
+)
 from proton.dialect.kinds import isa
 from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Type, Value, ir
 from proton.dialect.tt_memory import RMW_OPS
@@ -68,7 +75,8 @@ class SharedDotOp(
     name="dot",
     traits=[t.Pure, t.LayoutAnchor, t.Multiplies, t.SharedEffects(reads=(0, 1))],
 ):
-    """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
+    """`ttg.dot %a, %b, %acc`: the product of matrices, or of as many pairs of them, in shared
+    memory, by multiply-adds."""
 
     a: Operand[AnyType]
     b: Operand[AnyType]
@@ -81,12 +89,8 @@ class SharedDotOp(
             if not isinstance(side.type, MemDescType):
                 return reject(op, f"operands lie in shared memory, got {side.type}")
         shapes = [mem_desc_parts(side.type)[0] for side in (op.a, op.b)]
-        if any(len(shape) != 2 for shape in shapes):
-            return reject(op, f"operands must be matrices, got {shapes}")
-        (m, k), (k2, n) = shapes
-        if k != k2 or shape_of(op.acc) != (m, n):
-            return reject(op, f"shapes must fit, got {(m, k)}, {(k2, n)}, {shape_of(op.acc)}")
-        return op.acc.type == op.result.type or reject(op, "the result has acc's type")
+        fits = check_product(op, *shapes, shape_of(op.acc))
+        return fits and (op.acc.type == op.result.type or reject(op, "the result has acc's type"))
 
 
 class LocalReserveOp(

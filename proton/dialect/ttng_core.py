@@ -7,7 +7,7 @@ which goes on by itself, and `ttng.warp_group_dot_wait` gives its result when it
 
 from proton.dialect import traits as t
 from proton.dialect.asynchronous import DOTS, Issues, Retires
-from proton.dialect.diagnostics import reject, shape_of
+from proton.dialect.diagnostics import check_product, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Value, ext, ir
 from proton.dialect.ttg_core import is_mem_desc, is_tensor, mem_desc_block
 
@@ -22,11 +22,8 @@ def _matrix_shape(value: Value) -> tuple[int, ...]:
 
 
 def _verify_product(op: OpView) -> bool:
-    a, b, acc = (_matrix_shape(value) for value in (op.a, op.b, op.acc))
-    fits = len(a) == len(b) == 2 and a[1] == b[0] and acc == (a[0], b[1])
-    if not fits:
-        return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
-    return op.acc.type == op.result.type or reject(op, "the result has acc's type")
+    fits = check_product(op, *map(_matrix_shape, (op.a, op.b, op.acc)))
+    return fits and (op.acc.type == op.result.type or reject(op, "the result has acc's type"))
 
 
 class MmaSyncOp(TTNG.Operation, name="mma_sync", traits=[t.Pure, t.LayoutAnchor, t.Multiplies]):

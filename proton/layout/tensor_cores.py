@@ -7,13 +7,16 @@ chooses an instruction and the lowering that emits it agree without a word betwe
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from proton.layout.linear import LinearLayout
 from proton.layout.named import (
+    dim,
     fit,
     mma_operand_a,
     mma_operand_b,
     mma_v2,
+    standard,
     wgmma_accumulator,
     wgmma_operand_a,
 )
@@ -22,6 +25,7 @@ GROUP_ROWS = 64  # of a product of one warp group
 GROUP_WARPS = 4
 MAX_N = 256  # columns of one `wgmma`
 MMA_ROWS, MMA_COLUMNS = 16, 8
+MMA_LEAST_COLUMNS = 2  # of those that a warp computes: a thread has two neighbours
 K_BITS = 256  # of a row of the left operand in one instruction
 
 Shape = tuple[int, int]
@@ -105,60 +109,115 @@ def _tilings(layout: LinearLayout, most_columns: int) -> Iterator[WarpGroupTilin
 
 @dataclass(frozen=True)
 class WarpTiling:
-    """A product by `mma`, of 16 rows and 8 columns in a warp; `warps[axis]` along each axis."""
+    """A product by `mma`, of 16 rows and 8 columns in a warp; `warps[axis]` lie along each axis. A
+    product of several pairs of matrices has a third dimension, the first one. One `is_swapped` is
+    computed transposed, as the product of its right and its left side: it has 8 rows at least."""
 
-    shape: Shape
-    warps: Shape
+    shape: tuple[int, ...]
+    warps: tuple[int, ...]
+    is_swapped: bool = False
+
+    @property
+    def matrix(self) -> Shape:
+        """Rows and columns of one product, as the instruction has them."""
+        return self._as_computed(self.shape)
+
+    def _as_computed(self, sizes: tuple[int, ...]) -> Shape:
+        rows, columns = sizes[-2:]
+        return (columns, rows) if self.is_swapped else (rows, columns)
+
+    @property
+    def batches(self) -> int:
+        """How many products a warp computes, one after the other in registers."""
+        return self.shape[0] // self.warps[0] if len(self.shape) == 3 else 1
 
     def _spread(self, tile: LinearLayout, spread_axis: int) -> LinearLayout:
         """The tile for all warps, those of neighbouring columns first; along dimensions that the
         tensor lacks warps hold copies."""
+        warps = self._as_computed(self.warps)
         for axis in (1, 0):
             name = f"dim{axis}"
             make = LinearLayout.identity if axis == spread_axis else LinearLayout.zeros
-            tile = tile * make(self.warps[axis], "warp", name)
+            tile = tile * make(warps[axis], "warp", name)
         return tile
+
+    def _placed(self, layout: LinearLayout) -> LinearLayout:
+        """The layout of a side, or of the result, as the instruction has it, in the tensor: of each
+        warp's products one behind the other."""
+        rank = len(self.shape)
+        names = [dim(rank - 2), dim(rank - 1)]
+        if self.is_swapped:
+            names.reverse()
+        layout = layout.renamed({dim(axis): name for axis, name in enumerate(names)})
+        if rank == 3:
+            layout = layout * LinearLayout.identity(self.warps[0], "warp", dim(0))
+            layout = layout * LinearLayout.identity(self.batches, "register", dim(0))
+        return standard(layout, rank)
 
     @property
     def accumulator(self) -> LinearLayout:
         """The layout of the result: the registers of a tile, tiles down, then tiles across."""
-        return mma_v2(self.shape, self.warps)
+        return self._placed(mma_v2(self.matrix, self._as_computed(self.warps)))
 
     def operand_a(self, k: int, bits: int) -> LinearLayout:
         """The layout of the left operand: the registers of a tile, tiles down, then along k."""
-        return fit(self._spread(mma_operand_a(bits), 0), (self.shape[0], k))
+        return self._operand(int(self.is_swapped), k, bits)
 
     def operand_b(self, k: int, bits: int) -> LinearLayout:
         """The layout of the right operand: the registers of a tile, along k, then tiles across."""
-        return fit(self._spread(mma_operand_b(bits), 1), (k, self.shape[1]))
+        return self._operand(int(not self.is_swapped), k, bits)
+
+    def _operand(self, side: int, k: int, bits: int) -> LinearLayout:
+        """Of the instruction's left (0) or right (1) operand."""
+        make, size = (mma_operand_a, mma_operand_b)[side], self.matrix[side]
+        shape = (k, size) if side else (size, k)
+        return self._placed(fit(self._spread(make(bits), side), shape))
 
 
 @functools.cache
 def mma_tiling_of(layout: LinearLayout) -> WarpTiling | None:
     """The tiling by `mma` whose results have a layout; None where it is of none."""
-    if len(layout.outs) != 2:
+    if len(layout.outs) not in (2, 3):
         return None
-    shape, warps = (layout.out_size("dim0"), layout.out_size("dim1")), layout.in_size("warp")
-    for down in (1 << bit for bit in range(warps.bit_length())):
-        tiling = WarpTiling(shape, (down, warps // down))
-        if tiling.accumulator == layout:
-            return tiling
+    shape = tuple(size for _, size in layout.outs)
+    for warps in _divisions(layout.in_size("warp"), len(shape)):
+        for is_swapped in (False, True):
+            tiling = WarpTiling(shape, warps, is_swapped)
+            is_whole = len(shape) == 2 or shape[0] % warps[0] == 0
+            if is_whole and tiling.accumulator == layout:
+                return tiling
     return None
 
 
+def _divisions(warps: int, rank: int) -> Iterator[tuple[int, ...]]:
+    """How warps can lie along so many dimensions."""
+    if rank == 1:
+        yield (warps,)
+        return
+    for first in (1 << bit for bit in range(warps.bit_length())):
+        for rest in _divisions(warps // first, rank - 1):
+            yield (first, *rest)
+
+
 @functools.cache
-def warp_tiling(shape: Shape, num_warps: int, reduced: int | None = None) -> WarpTiling | None:
-    """Warps where a warp would have most elements; None where a product is smaller than one. Where
+def warp_tiling(
+    shape: tuple[int, ...], num_warps: int, reduced: int | None = None
+) -> WarpTiling | None:
+    """Warps where a warp would have most elements, of several products along these first; None
+    where a product is smaller than one. One of fewer than 16 rows is computed transposed. Where
     results are reduced along a dimension, warps lie along the other one as long as there are tiles:
     each warp reduces what it has then, and exchanges nothing. (Operands of other dots do not say
     so, too: FBGEMM's backward passes of jagged attention took 1.05 to 1.17 of their time.)"""
-    if shape[0] < MMA_ROWS or shape[1] < MMA_COLUMNS:
+    *batch, rows, columns = shape
+    is_swapped = rows < MMA_ROWS
+    if max(rows, columns) < MMA_ROWS or min(rows, columns) < MMA_LEAST_COLUMNS:
         return None
-    tile, counts = (MMA_ROWS, MMA_COLUMNS), [1, 1]
-    while counts[0] * counts[1] < num_warps:
-        rest = [shape[axis] // counts[axis] for axis in range(2)]
-        axis = int(rest[0] < rest[1] or (rest[0] <= tile[0] and rest[1] > tile[1]))
-        if reduced is not None and rest[1 - reduced] > tile[1 - reduced]:
+    least = [MMA_COLUMNS, MMA_ROWS] if is_swapped else [MMA_ROWS, MMA_COLUMNS]
+    counts, along = [1, 1], [min(num_warps, size) for size in batch]
+    while counts[0] * counts[1] * prod(along) < num_warps:
+        rest = [rows // counts[0], columns // counts[1]]
+        axis = int(rest[0] < rest[1] or (rest[0] <= least[0] and rest[1] > least[1]))
+        if reduced is not None and rest[1 - reduced] > least[1 - reduced]:
             axis = 1 - reduced
         counts[axis] *= 2
-    return WarpTiling(shape, (counts[0], counts[1]))
+    return WarpTiling(shape, (*along, *counts), is_swapped)

@@ -122,13 +122,19 @@ def _broadcasts(source: LinearLayout, shape: tuple[int, ...], result: LinearLayo
 
 @functools.lru_cache(4096)
 def _reduces(source_layout: LinearLayout, result_layout: LinearLayout, axis: int) -> bool:
-    """Each thread is left with its other indices, each once, in the order of its registers."""
+    """Each thread is left with its other indices, or with some of them, each once, in the order of
+    its registers; all threads of a warp that differ along the axis have all together."""
     kept, result = np.delete(_table(source_layout), axis, axis=-1), _table(result_layout)
-    for lane in range(kept.shape[1]):
-        for warp in range(kept.shape[2]):
+    for warp in range(kept.shape[2]):
+        have = dict[Any, set[Any]]()
+        for lane in range(kept.shape[1]):
             own = list(dict.fromkeys(tuple(i) for i in kept[:, lane, warp]))
-            if own != [tuple(i) for i in result[:, lane, warp]]:
+            left = [tuple(i) for i in result[:, lane, warp]]
+            if left != [i for i in own if i in set(left)]:
                 return False
+            have.setdefault(tuple(own), set()).update(left)
+        if any(set(own) != left for own, left in have.items()):
+            return False
     return True
 
 

@@ -109,7 +109,8 @@ def test_no_tile_is_made_twice_where_there_are_enough(shape: tuple[int, int], wa
 
 def test_too_small_for_an_instruction() -> None:
     assert warp_tiling((8, 8), 4) is None
-    assert warp_tiling((16, 4), 4) is None
+    assert warp_tiling((16, 1), 4) is None, "a thread has two neighbours"
+    assert warp_tiling((1, 16), 4) is None
     assert warp_group_tiling((32, 64), 4) is None
     assert warp_group_tiling((64, 64), 2) is None
     assert warp_group_tiling((64, 8), 8) is None, "two groups share 8 columns"

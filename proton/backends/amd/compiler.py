@@ -16,7 +16,6 @@ from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, Operation, ir, llvm, translate_to_llvm_ir
 from proton.frontend import Signature
 from proton.language.function import DeviceFunction
-from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 
 
@@ -43,7 +42,7 @@ def compile_kernel(
                 target=target,
                 num_warps=options.num_warps,
             )
-        simplify = [*ttir_passes(None), SplitBatchedDot(), WidenScans()]
+        simplify = [*ttir_passes(None), WidenScans()]
         module = stages.run("ttir", module, simplify)
         module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llvm", module, llvm_passes(options))

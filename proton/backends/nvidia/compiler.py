@@ -60,7 +60,6 @@ from proton.transforms.hopper.allocate_warp_groups import worker_groups
 from proton.transforms.hopper.describe_loads import DescribeLoads
 from proton.transforms.hopper.tensor_descriptor_to_tma import TensorDescriptorToTMA
 from proton.transforms.records.strip_records import StripRecords
-from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 
 # The share of registers that may be given up for one more program.
@@ -249,7 +248,7 @@ def _on_tiles(
     if options.describes_loads:
         describe.append(DescribeLoads(options.target, options.num_warps))
     simplify = ttir_passes(options.instrumentation, [*describe, tma])
-    module = stages.run("ttir", module, [*simplify, SplitBatchedDot(), WidenScans()])
+    module = stages.run("ttir", module, [*simplify, WidenScans()])
     module = stages.run("ttgir", module, schedule_passes(options))
     if knobs.verify_each:
         for kernel in kernel_functions(module):

@@ -40,6 +40,7 @@ from proton.transforms.layout.place_local_loads import PlaceLocalLoads
 from proton.transforms.layout.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.layout.reorder_instructions import ReorderInstructions
 from proton.transforms.layout.resolve_auto_encodings import ResolveAutoEncodings
+from proton.transforms.layout.scatter_reductions import ScatterReductions
 from proton.transforms.layout.share_exchanges import ShareExchanges
 from proton.transforms.layout.sink_scalars import SinkScalars
 from proton.transforms.layout.store_operands_early import StoreOperandsEarly
@@ -69,7 +70,6 @@ from proton.transforms.tile.rewrite_tensor_descriptor_to_pointer import (
     RewriteTensorDescriptorToPointer,
 )
 from proton.transforms.tile.share_reciprocals import ShareReciprocals
-from proton.transforms.tile.split_batched_dot import SplitBatchedDot
 from proton.transforms.tile.widen_scans import WidenScans
 
 
@@ -86,6 +86,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         SwapNeighbours(),  # of one warp, by the final layouts
         OptimizeThreadLocality(),
         NarrowReductions(),
+        ScatterReductions(),
         LICM(),
         LoopAwareCSE(),
         CombineTensorSelectAndIf(),
@@ -145,7 +146,6 @@ def foreign_passes(options: GPUOptions) -> list[Pass]:
     its products are for the lowering to choose, maps that the host can make are not the kernel's,
     and fused operations are LLVM's there."""
     return [
-        SplitBatchedDot(),
         TritonToTritonGPU(num_warps=options.num_warps),
         AccelerateMatmul(options.target),
         Upstream("canonicalize,cse"),
@@ -167,7 +167,6 @@ def gluon_front_passes(options: GPUOptions) -> list[Pass]:
         LoopUnroll(),
         Upstream("canonicalize,cse,symbol-dce"),
         MangleSymbols(),
-        SplitBatchedDot(),
         WidenScans(),
     ]
 

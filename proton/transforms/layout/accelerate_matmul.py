@@ -122,11 +122,11 @@ class _Product:
 
     def _is_for_tensor_cores(self) -> bool:
         """True if an instruction takes the types and the inner size."""
-        if len(shape_of(self.acc)) != 2 or self.chip.mma_of(MMAKind.WARP, self._operand) is None:
+        if self.chip.mma_of(MMAKind.WARP, self._operand) is None:
             return False
         if self._is_f32 and self.precision not in ("tf32", *SPLITS):
             return False
-        long_enough = shape_of(self.a)[1] * self._bits >= K_BITS
+        long_enough = shape_of(self.a)[-1] * self._bits >= K_BITS
         return long_enough and warp_tiling(shape_of(self.acc), self.warps) is not None
 
     @property
@@ -145,7 +145,8 @@ class _Product:
 
     def _product(self, a: Value, b: Value, acc: Value) -> Value:
         shape = shape_of(acc)
-        if (instruction := self.chip.mma_of(MMAKind.WARP_GROUP, self._operand)) is not None:
+        instruction = self.chip.mma_of(MMAKind.WARP_GROUP, self._operand)
+        if instruction is not None and len(shape) == 2:
             tiling = warp_group_tiling(shape, self.warps, instruction.columns)
             in_memory = tiling is not None and OperandPlace.SHARED in instruction.right
             right = self._in_memory(b, 0) if in_memory else None
@@ -193,7 +194,7 @@ class _Product:
             bits = 16
         if bits != element_of(a).width:
             a, b = _widened(a), _widened(b)
-        k = shape_of(a)[1]
+        k = shape_of(a)[-1]
         left = convert(a, tiling.operand_a(k, bits))
         right = convert(b, tiling.operand_b(k, bits))
         start = convert(acc, tiling.accumulator)
@@ -219,6 +220,7 @@ class _Product:
     def _multiply_adds(self) -> Value:
         layout = dot_layout(shape_of(self.acc), self.warps, self.chip.warp_size)
         # A thread reads some rows of a and some columns of b at each step: these lie together.
+        *batch, rows, columns = range(len(shape_of(self.acc)))
         sides = [
             ttg.LocalAllocOp(
                 side,
@@ -226,16 +228,20 @@ class _Product:
                     shape_of(side), element_of(side), shared_row_major(shape_of(side), order)
                 ),
             ).result
-            for side, order in ((self.a, (0, 1)), (self.b, (1, 0)))
+            for side, order in (
+                (self.a, (rows, columns, *batch)),
+                (self.b, (columns, rows, *batch)),
+            )
         ]
         start = convert(self.acc, layout)
         return ttg.SharedDotOp(*sides, start, start.type).result
 
 
 def _reduced_along(dot: Operation) -> int | None:
-    """The dimension along which a dot's results are reduced as often as it runs, as they are or by
-    way of what is computed of each element; None where it is no single one."""
+    """The dimension of a dot's matrices along which its results are reduced as often as it runs, as
+    they are or by way of what is computed of each element; None where it is no single one."""
     axes, waiting, seen = set[int](), [dot.results[0]], set()
+    rank = len(shape_of(dot.results[0]))
     while waiting:
         value = waiting.pop()
         for user in users(value):
@@ -245,17 +251,20 @@ def _reduced_along(dot: Operation) -> int | None:
             if isa(user, tt.ReduceOp):
                 axes.add(ir.IntegerAttr(user.attributes["axis"]).value)
             elif has(user, Elementwise) or isa(user, ttg.ConvertLayoutOp):
-                waiting += [r for r in user.results if len(shape_of(r)) == 2]
-    return axes.pop() if len(axes) == 1 else None
+                waiting += [r for r in user.results if len(shape_of(r)) == rank]
+    axis = axes.pop() - (rank - 2) if len(axes) == 1 else -1
+    return axis if axis >= 0 else None
 
 
 def dot_layout(shape: tuple[int, ...], warps: int, lanes: int) -> LinearLayout:
     """A square of the result in each thread, lanes along rows of the result. Of a small result it
     is smaller, so that no two threads compute the same."""
-    tile = [min(DOT_TILE, size) for size in shape]
+    *batch, rows, columns = shape
+    tile = [*(1 for _ in batch), min(DOT_TILE, rows), min(DOT_TILE, columns)]
     while prod(tile) > 1 and prod(tile) * warps * lanes > prod(shape):
         tile[tile.index(max(tile))] //= 2
-    return spread(shape, tuple(tile), (1, 0), warps, lanes=lanes)
+    order = tuple(reversed(range(len(shape))))
+    return spread(shape, tuple(tile), order, warps, lanes=lanes)
 
 
 def _through(value: Value) -> Value:

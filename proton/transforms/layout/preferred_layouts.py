@@ -5,9 +5,11 @@ what a loop carries as it begins. What a product in the loop adds to is carried 
 it, and what is made of that follows: else each iteration would convert it there and back.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import prod
 
-from proton.analysis.cost import Cost, cost, widens
+from proton.analysis.cost import Cost, cost
 from proton.analysis.gathers import gathered
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.networks import Network
@@ -15,11 +17,11 @@ from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import axis_of, stored_bytes
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Block, Operation, Value, scf
-from proton.dialect.regions import ForLoop, If, is_inside
+from proton.dialect.mlir import Block, Operation, Value, ir, scf
+from proton.dialect.regions import ForLoop, If, is_inside, loop_around
 from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, Multiplies, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import defining_op, parent_of
+from proton.dialect.walk import all_ops, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, plan
 from proton.layout.reduction import plan_reduction
@@ -43,10 +45,12 @@ class _Preferences:
     and is not cheap, the layout of what it is combined with, or of the access that it goes to. A
     value that is not there is made of constants and ranges, and has no opinion."""
 
-    def __init__(self, reloads: Reloads, gathers: set[Value]) -> None:
-        self.reloads, self.gathers = reloads, gathers
+    def __init__(self, reloads: Reloads, gathers: set[Value], fewest: bool) -> None:
+        self.reloads, self.gathers, self.fewest = reloads, gathers, fewest
+        self.has_ties = False
         self.layouts: dict[Value, LinearLayout] = {}
         self.undecided: set[Value] = set()  # made of what loops carry that has no layout yet
+        self.moved: set[tuple[Value, LinearLayout]] = set()  # values, and where another op has them
         self.asked: set[Value] = set()  # of networks, as their first reshapes are
         self.in_networks: set[Value] = set()  # those that have a layout of their own
 
@@ -125,25 +129,88 @@ class _Preferences:
         """Of the layouts of operands the one that spreads elements over most threads; of more such,
         the one in which fewer reductions of what is computed from them exchange data between warps;
         of more such, the one for which fewer bytes move: of other operands, and of what is made of
-        the result for who takes it in a given layout."""
+        the result for who takes it in a given layout; of more such, the first, or that for which
+        fewer values move."""
         least = min(layout.in_bits("register") for layout in known.values())
         widest = dict.fromkeys(one for one in known.values() if one.in_bits("register") == least)
         if len(widest) == 1 or not has(op, Elementwise):
             return next(iter(widest))
         takers = list(_takers(op.results[0], set()))
 
-        def bytes_moved(layout: LinearLayout) -> int:
-            moved = sum(_moved(_narrow(v), source, layout) for v, source in known.items())
-            for user, number in takers:
-                target = self._given_by(user, number)
+        def moved(layout: LinearLayout) -> tuple[int, int]:
+            found = [self._to_move(v, source, layout) for v, source in known.items()]
+            for use in takers:
+                target = self._given_by(use)
                 if target is not None:
-                    moved += _moved(user.operands[number], layout, target)
-            return moved
+                    found.append(_moved(_used(use), layout, target))
+            return sum(found), sum(map(bool, found))
 
-        return min(widest, key=lambda one: (_exchanges(takers, one), bytes_moved(one)))
+        costs = {one: (_exchanges(takers, one), *moved(one)) for one in widest}
+        least_bytes = [cost for cost in costs.values() if cost[:2] == min(costs.values())[:2]]
+        self.has_ties |= len(least_bytes) > 1
+        best = min(widest, key=lambda one: costs[one] if self.fewest else costs[one][:2])
+        self.moved.update((through(v), best) for v in known)
+        return best
 
-    def _given_by(self, op: Operation, number: int) -> LinearLayout | None:
+    def _to_move(
+        self, value: Value, source: LinearLayout, target: LinearLayout, depth: int = _DEPTH
+    ) -> int:
+        """Bytes of an element that threads pass on for a value to be in another layout: its own, or
+        those of what it is computed from element by element, if these are fewer."""
+        own = _moved(value, source, target)
+        op = defining_op(through(value))
+        if (through(value), target) in self.moved:
+            return 0
+        if not own or not depth or op is None or not has(op, Elementwise):
+            return own
+        operands = {through(v) for v in op.operands if self.of(v) is not None}
+        if not operands or any(self.of(v) != source for v in operands):
+            return own
+        return min(own, sum(self._to_move(v, source, target, depth - 1) for v in operands))
+
+    def settle(self, function: Operation) -> None:
+        """Backward: what all who take it want in one other layout is computed there, if what it is
+        computed from has fewer bytes to move."""
+        self.moved.clear()
+        for op in reversed(all_ops(function)):
+            if not (has(op, Elementwise) and cost(op) > Cost.INDEX and len(op.results) == 1):
+                continue
+            result = op.results[0]
+            own, targets = self.layouts.get(result), set(map(self._target, _uses(result)))
+            target = targets.pop() if len(targets) == 1 else None
+            if own is None or target is None or own == target:
+                continue
+            if self._to_move(result, own, target) < _moved(result, own, target):
+                self.layouts[result] = target
+
+    def _target(self, use: ir.OpOperand) -> LinearLayout | None:
+        """The layout in which an op takes what it uses; None where it is not known, or matters."""
+        op = use.owner.operation
+        if not op.results or not is_tensor(op.results[0].type) or isa(op, tt.ReduceOp):
+            return None
+        layout = self.layouts.get(op.results[0])
+        if layout is None or has(op, LayoutAnchor):
+            return None
+        if has(op, Elementwise):
+            return layout
+        wanted = operand_layouts(op, layout)
+        return None if wanted is None else wanted[use.operand_number]
+
+    def all_moved(self) -> list[tuple[int, int, int]]:
+        """For each number of loops, the most first, the bytes of values in so many loops that
+        threads pass on, and the number of these values."""
+        size, count = Counter[int](), Counter[int]()
+        for value, own in self.layouts.items():
+            wanted = {self._target(use) or self._given_by(use) for use in _uses(value)}
+            found = [_moved(value, own, one) for one in wanted if one is not None]
+            loops = _loops_around(value)
+            size[loops] += sum(found) * prod(shape_of(value))
+            count[loops] += sum(map(bool, found))
+        return [(loops, size[loops], count[loops]) for loops in sorted(size, reverse=True)]
+
+    def _given_by(self, use: ir.OpOperand) -> LinearLayout | None:
         """The layout in which an op takes an operand; None where it takes any."""
+        op, number = use.owner.operation, use.operand_number
         if isa(op, scf.YieldOp) and isa(loop := parent_of(op), scf.ForOp):
             return self.layouts.get(ForLoop(loop).iter_args[number])
         if op.results and op.results[0] in self.gathers:
@@ -275,7 +342,9 @@ class _Preferences:
         }
         self.layouts.update(summed or begin)  # the others follow what is summed up
         self.undecided.update(a for a in carried if a not in self.layouts)
+        before = set(self.moved)
         while True:
+            self.moved = set(before)
             self.block(block)
             changed = False
             for argument, value in zip(carried, yielded, strict=True):
@@ -310,6 +379,16 @@ class _Preferences:
                 self._decide(result, given, layout)
 
 
+def _uses(value: Value) -> Iterator[ir.OpOperand]:
+    """Those of a value, and of what it is converted to."""
+    for use in value.uses:
+        op = use.owner.operation
+        if isa(op, ttg.ConvertLayoutOp):
+            yield from _uses(op.results[0])
+        else:
+            yield use
+
+
 def _carried_as(value: Value, user: Operation) -> Value | None:
     """What a loop carries a value as that it begins, or an iteration ends, with; None where the
     user is neither."""
@@ -321,13 +400,25 @@ def _carried_as(value: Value, user: Operation) -> Value | None:
     return next((a for a, v in zip(view.iter_args, passed, strict=True) if v == value), None)
 
 
-def _takers(value: Value, seen: set[Value]) -> Iterator[tuple[Operation, int]]:
-    """The ops that take a value, or what is computed from it element by element, and are no such
-    computation, with the number of the operand."""
+def _used(use: ir.OpOperand) -> Value:
+    return use.owner.operands[use.operand_number]
+
+
+def _loops_around(value: Value) -> int:
+    made, count = defining_op(value), 0
+    op = value.owner.owner.operation if made is None else parent_of(made)
+    while (loop := loop_around(op)) is not None:
+        count, op = count + 1, parent_of(loop)
+    return count
+
+
+def _takers(value: Value, seen: set[Value]) -> Iterator[ir.OpOperand]:
+    """The uses of a value, or of what is computed from it element by element, by ops that are no
+    such computation."""
     for use in value.uses:
         op = use.owner.operation
         if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
-            yield op, use.operand_number
+            yield use
             continue
         for result in op.results:
             if is_tensor(result.type) and result not in seen:
@@ -359,16 +450,11 @@ def _product_behind(value: Value, loop: Operation, seen: set[Value]) -> Value | 
     return next((product for product in found if product is not None), None)
 
 
-def _exchanges(takers: list[tuple[Operation, int]], layout: LinearLayout) -> int:
+def _exchanges(takers: list[ir.OpOperand], layout: LinearLayout) -> int:
     """How many reductions of values in a layout exchange data between warps."""
-    reductions = [op for op, _ in takers if isa(op, tt.ReduceOp)]
+    ops = [use.owner.operation for use in takers]
+    reductions = [op for op in ops if isa(op, tt.ReduceOp)]
     return sum(plan_reduction(layout, axis_of(op)).exchange is not None for op in reductions)
-
-
-def _narrow(value: Value) -> Value:
-    """What a value is widened from; else it."""
-    op = defining_op(through(value))
-    return op.operands[0] if op is not None and widens(op) else value
 
 
 def _moved(value: Value, source: LinearLayout, target: LinearLayout) -> int:
@@ -379,11 +465,20 @@ def _moved(value: Value, source: LinearLayout, target: LinearLayout) -> int:
 
 def preferred_layouts(function: Operation, reloads: Reloads) -> dict[Value, LinearLayout]:
     """The layout of each tensor of a function; `reloads` are its small loads."""
-    preferences = _Preferences(reloads, gathered(function))
+    first = _preferences(function, reloads, fewest=False)
+    if not first.has_ties:
+        return first.layouts
+    second = _preferences(function, reloads, fewest=True)
+    return min(first, second, key=lambda found: found.all_moved()).layouts
+
+
+def _preferences(function: Operation, reloads: Reloads, *, fewest: bool) -> _Preferences:
+    found = _Preferences(reloads, gathered(function), fewest)
     block = function.regions[0].blocks[0]
-    preferences._given(block.arguments)
-    preferences.block(block)
-    return preferences.layouts
+    found._given(block.arguments)
+    found.block(block)
+    found.settle(function)
+    return found
 
 
 # Backward: every operand in the layout that its user wants

@@ -17,13 +17,13 @@ def _dot(ctx: Lowering, site: Site) -> list[Value]:
     """For each k: a column of a and a row of b, as far as this thread needs them, then one
     multiply-add on the whole vector of results."""
     a, b, acc = site.operands
-    (_, inner), element, _ = ttg.mem_desc_parts(site.operand_types[0])
+    (*_, inner), element, _ = ttg.mem_desc_parts(site.operand_types[0])
     layout = ttg.layout_of(site.operand_types[2])
     wide = _wider(element, v.element(acc))
     start = _float_cast(acc, wide)
     steps = min(UNROLL, inner)
-    loop = ForLoop.create([v.i32(n) for n in (0, inner, steps)], [start])
     sides = [_Side(ctx, site, number, layout, wide) for number in (0, 1)]
+    loop = ForLoop.create([v.i32(n) for n in (0, inner, steps)], [start])
     with ir.InsertionPoint(loop.body):
         k, (total,) = loop.induction_var, loop.iter_args
         for number in range(steps):
@@ -63,10 +63,17 @@ class _Side:
         self, ctx: Lowering, site: Site, number: int, layout: LinearLayout, wide: Type
     ) -> None:
         shape, self.element, _ = ttg.mem_desc_parts(site.operand_types[number])
-        self.ctx, self.wide, self.size = ctx, wide, shape[number]
+        axis = len(shape) - 2 + number
+        self.ctx, self.wide, self.size = ctx, wide, shape[axis]
         self.stored = v.integer(8) if is_float8(self.element) else self.element
-        self.thread = ctx.threads.part(layout, number)
-        registers = [int(x) for x in layout.table("register")[..., number].ravel()]
+        self.thread = ctx.threads.part(layout, axis)
+        places = layout.table("register")[..., axis].ravel()
+        if len(shape) == 3:  # one matrix lies behind the other
+            matrix = shape[1] * shape[2]
+            first = v.binary(llvm.MulOp, ctx.threads.part(layout, 0), v.i32(matrix))
+            self.thread = v.add(self.thread, first)
+            places = places + matrix * layout.table("register")[..., 0].ravel()
+        registers = [int(x) for x in places]
         distinct = sorted(set(registers))
         self.picks = [distinct.index(r) for r in registers]
         self.runs = _runs(distinct, max(1, ACCESS_BYTES // (self.stored.width // 8)))

@@ -5,7 +5,7 @@ others is one op for each op of the region.
 """
 
 from proton.analysis.choices import chooses_alike
-from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
+from proton.analysis.scratch import axis_of, exchange_bytes, reduction_of, stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import exchange
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers, needs_rule
@@ -16,8 +16,8 @@ from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import all_ops, producer_of
 from proton.layout import LinearLayout
-from proton.layout.linear import log2
-from proton.layout.reduction import WarpExchange, plan_reduction
+from proton.layout.linear import Basis, log2
+from proton.layout.reduction import Reduction, WarpExchange, plan_reduction
 
 ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Value]
@@ -172,19 +172,47 @@ def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
 def _reduce(ctx: Lowering, site: Site) -> Values:
     combine = _Combine(ctx, site.op)
     source = layout_of(site.operand_types[0])
-    plan = plan_reduction(source, axis_of(site.op))
+    axis = axis_of(site.op)
+    plan = reduction_of(site.op, source)
     values = _fold_registers(site, list(plan.registers), combine)
-    values = _butterfly(ctx, values, plan.lanes, combine)
+    held = [basis for basis in source.bases("register") if not basis[axis]]
+    if any(plan.kept):
+        values = _scattered(ctx, values, plan, held, combine)
+    else:
+        values = _butterfly(ctx, values, plan.lanes, combine)
     if plan.exchange is not None:
         values = _gather_warps(ctx, site, values, plan.exchange)
         values = _fold_bits(values, list(range(plan.exchange.registers)), combine)
         values = _butterfly(ctx, values, plan.exchange.lanes, combine)
     if not is_tensor(site.result_type):
         return [v.extract(value, 0) for value in values]
-    off_axis = [basis for basis in source.bases("register") if not basis[axis_of(site.op)]]
-    copies = [bit for bit, basis in enumerate(off_axis) if not any(basis)]  # the result has none
-    once = [r for r in range(1 << len(off_axis)) if not any(r >> bit & 1 for bit in copies)]
+    copies = [bit for bit, basis in enumerate(held) if not any(basis)]  # the result has none
+    once = [r for r in range(1 << len(held)) if not any(r >> bit & 1 for bit in copies)]
     return [v.shuffle(value, once) for value in values]
+
+
+def _scattered(
+    ctx: Lowering, values: Values, plan: Reduction, held: list[Basis], combine: _Combine
+) -> Values:
+    """Combines lanes; of two each keeps half of the results, where the plan says which. `held` is
+    what the bits of a register's number tell apart."""
+    for lane_bit, kept in zip(plan.lanes, plan.kept, strict=True):
+        if kept is None:
+            values = _butterfly(ctx, values, (lane_bit,), combine)
+            continue
+        bit = held.index(kept)
+        del held[bit]
+        count = v.count_of(values[0])
+        halves = [[r for r in range(count) if r >> bit & 1 == half] for half in (0, 1)]
+        is_upper = _is_upper(ctx, 1 << lane_bit)
+        own, others = Values(), Values()
+        for value in values:
+            low, high = (v.shuffle(value, half) for half in halves)
+            sent = v.select(is_upper, low, high)
+            own.append(v.select(is_upper, high, low))
+            others.append(ctx.primitives.shuffle_lanes("bfly", sent, v.i32(1 << lane_bit)))
+        values = _in_order(ctx, own, others, 1 << lane_bit, combine)
+    return values
 
 
 @lowers(ttg.SwapOp)
@@ -229,10 +257,14 @@ def _in_order(
     """Combines what two lanes have so that both get the same, whatever the function is."""
     if combine.commutes:
         return combine(own, others)
-    is_upper = v.compare("ne", v.binary(llvm.AndOp, ctx.threads.number, v.i32(lane_bit)), v.i32(0))
+    is_upper = _is_upper(ctx, lane_bit)
     lower = [v.select(is_upper, b, a) for a, b in zip(own, others, strict=True)]
     upper = [v.select(is_upper, a, b) for a, b in zip(own, others, strict=True)]
     return combine(lower, upper)
+
+
+def _is_upper(ctx: Lowering, lane_bit: int) -> Value:
+    return v.compare("ne", v.binary(llvm.AndOp, ctx.threads.number, v.i32(lane_bit)), v.i32(0))
 
 
 def _gather_warps(ctx: Lowering, site: Site, values: Values, partials: WarpExchange) -> Values:

@@ -1,7 +1,7 @@
 """Products on tensor cores: which registers and which bytes of memory each instruction takes."""
 
 from proton.analysis.scratch import stored_bytes
-from proton.base.chips.chip import MMAKind
+from proton.base.chips.chip import MatrixInstruction, MMAKind
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_type
 from proton.conversion.ttg_to_llvm.nvidia import mma
@@ -29,20 +29,46 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     type_ = site.result_type
     tiling = mma_tiling_of(layout_of(type_))
     assert tiling is not None, "the pass chose another layout"
-    elements = [t.element_type for t in site.operand_types[:2]]
+    sides = [
+        (t.element_type, mma.registers_of(x))
+        for t, x in zip(site.operand_types[:2], (a, b), strict=True)
+    ]
+    if tiling.is_swapped:
+        sides.reverse()
+    elements, registers = zip(*sides, strict=True)
     types = mma.Types.of(type_.element_type, *elements)
     instruction = ctx.chip.mma_of(MMAKind.WARP, elements[0])
     assert instruction is not None, "as the pass chose it"
-    k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
+    k_steps = max(1, int(site.operand_types[0].shape[-1]) // types.k)
+    of_each = [_parts(words, tiling.batches) for words in (*registers, mma.accumulator_words(acc))]
+    sums = [
+        word
+        for left, right, total in zip(*of_each, strict=True)
+        for word in _matrix_product(types, instruction, k_steps, (left, right), total)
+    ]
+    return [mma.from_accumulator_words(sums, acc.type)]
+
+
+def _parts(words: list[Value], count: int) -> list[list[Value]]:
+    """So many parts of equal length."""
+    size = len(words) // count
+    return [words[n : n + size] for n in range(0, len(words), size)]
+
+
+def _matrix_product(
+    types: mma.Types,
+    instruction: MatrixInstruction,
+    k_steps: int,
+    sides: tuple[list[Value], list[Value]],
+    total: list[Value],
+) -> list[Value]:
     # Of each step the registers of one tile after the other: tiles of a lie down, then along k.
     left, right = (
         [tuple(words[n : n + size]) for n in range(0, len(words), size)]
-        for size, words in zip(types.registers, map(mma.registers_of, (a, b)), strict=True)
+        for size, words in zip(types.registers, sides, strict=True)
     )
-    total = mma.accumulator_words(acc)
     down, across = len(left) // k_steps, len(right) // k_steps
-    size = len(total) // (down * across)
-    tiles = [total[place : place + size] for place in range(0, len(total), size)]
+    tiles = _parts(total, down * across)
     # K is outermost: of operands in shared memory registers hold what an instruction takes along k.
     at_once = max(1, instruction.inner_bytes // mma.STEP_BYTES)
     for first in range(0, k_steps, at_once):
@@ -52,8 +78,7 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
                 steps = [(left[k * down + row], right[column * k_steps + k]) for k in ks]
                 place = column * down + row
                 tiles[place] = mma.mma_chain(types, instruction, steps, tiles[place])
-    sums = [word for tile in tiles for word in tile]
-    return [mma.from_accumulator_words(sums, acc.type)]
+    return [word for tile in tiles for word in tile]
 
 
 # Warp groups

@@ -47,14 +47,14 @@ func.func @dot_operand(%a: !a, %b: tensor<2x2xf32>, %acc: tensor<2x2xf32>) {
 !a = !ttg.memdesc<[2, 2], f32, #ttg.shared<[[0, 1], [1, 0]]>>
 !b = !ttg.memdesc<[4, 2], f32, #ttg.shared<[[0, 1], [1, 0], [2, 0]]>>
 func.func @dot_inner(%a: !a, %b: !b, %acc: tensor<2x2xf32>) {
-  // expected-error@+1 {{'ttg.dot' shapes must fit, got (2, 2), (4, 2), (2, 2)}}
+  // expected-error@+1 {{'ttg.dot' shapes must be (M, K), (K, N), (M, N), got (2, 2), (4, 2), (2, 2)}}
   %0 = "ttg.dot"(%a, %b, %acc) : (!a, !b, tensor<2x2xf32>) -> tensor<2x2xf32>
   return
 }
 // -----
 !a = !ttg.memdesc<[2, 2], f32, #ttg.shared<[[0, 1], [1, 0]]>>
 func.func @dot_accumulator(%a: !a, %acc: tensor<2x4xf32>) {
-  // expected-error@+1 {{'ttg.dot' shapes must fit, got (2, 2), (2, 2), (2, 4)}}
+  // expected-error@+1 {{'ttg.dot' shapes must be (M, K), (K, N), (M, N), got (2, 2), (2, 2), (2, 4)}}
   %0 = "ttg.dot"(%a, %a, %acc) : (!a, !a, tensor<2x4xf32>) -> tensor<2x4xf32>
   return
 }
@@ -68,7 +68,7 @@ func.func @dot_result(%a: !a, %acc: tensor<2x2xf32>) {
 // -----
 !a = !ttg.memdesc<[2], f32, #ttg.shared<[[1]]>>
 func.func @dot_rank(%a: !a, %acc: tensor<2x2xf32>) {
-  // expected-error@+1 {{'ttg.dot' operands must be matrices, got [(2,), (2,)]}}
+  // expected-error@+1 {{'ttg.dot' shapes must be (M, K), (K, N), (M, N), got (2,), (2,), (2, 2)}}
   %0 = "ttg.dot"(%a, %a, %acc) : (!a, !a, tensor<2x2xf32>) -> tensor<2x2xf32>
   return
 }
