@@ -16,6 +16,7 @@ from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
 from tests.compile.ptx.emulation import Emulation
+from tests.compile.ptx.machine import run_on_arrays
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -211,3 +212,26 @@ def test_programs_that_have_to_fit_stay(
     with proton.knobs.scope(always_compile=True):
         found = gated.warmup(*[tl.bfloat16] * 3, **of, **options)
     assert found.asm["ptx"].count(".maxnreg") == bool(limit or "maxnreg" in options)
+
+
+@proton.jit
+def chosen_rows(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Rows that an index names, if it does."""
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for number in range(n):
+        row = tl.load(index_ptr + number)
+        if row >= 0:
+            total += tl.load(x_ptr + row * BLOCK + at)
+    tl.store(out_ptr + at, total)
+
+
+def test_loads_behind_a_branch_of_a_loop_are_under_way_for_four_iterations(
+    rng: np.random.Generator,
+) -> None:
+    kernel = chosen_rows.warmup(*[tl.float32, tl.int32, tl.float32], 9, BLOCK=64, target=HOPPER)
+    assert str(kernel.asm["sass"]).count("LDG.E ") >= 2 * 4
+    x, out = rng.standard_normal((8, 64), np.float32), np.zeros(64, np.float32)
+    index = np.array([3, -1, 7, 7, 0, -1, -1, 2, 5], np.int32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, [x, index, out, 9], rng)
+    np.testing.assert_allclose(out, x[index[index >= 0]].sum(0), rtol=1e-5)
