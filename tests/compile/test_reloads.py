@@ -46,6 +46,29 @@ def test_what_may_be_written_meanwhile_is_moved() -> None:
 
 
 @proton.jit
+def weighted_sums(x_ptr, scale_ptr, out_ptr, n, K: tl.constexpr, N: tl.constexpr):
+    """Columns with a scale a block of rows, and a row of as many results."""
+    k, j = tl.arange(0, K), tl.arange(0, N)
+    total = tl.zeros((K, N), tl.float32)
+    for start in range(0, n, K):
+        x = tl.load(x_ptr + (start + k)[:, None] * N + j[None, :])
+        total += x * tl.load(scale_ptr + start // K * N + j)[None, :]
+    tl.store(out_ptr + j, tl.sum(total, 0))
+
+
+def test_a_row_that_each_warp_loads_does_not_wait_for_what_the_kernel_writes(
+    rng: np.random.Generator,
+) -> None:
+    kernel = compiled(weighted_sums, tl.float32, tl.float32, tl.float32, 384, K=128, N=4)
+    loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
+    assert "ttg.convert_layout" not in loop
+    x, scales, out = normal(rng, 384, 4), normal(rng, 3, 4), np.zeros(4, np.float32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, [x, scales, out, 384], rng)
+    want = (x.reshape(3, 128, 4) * scales[:, None]).sum((0, 1))
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
+
+
+@proton.jit
 def volatile(x_ptr, row_ptr, M: tl.constexpr, N: tl.constexpr):
     i, j = tl.arange(0, M), tl.arange(0, N)
     row = tl.load(row_ptr + j, volatile=True)
