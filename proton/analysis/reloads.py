@@ -9,7 +9,7 @@ layout.
 Threads of a program are not in step. Where one loads an element that another one stores, the load
 may see what was stored. So a block is loaded again only if nothing in the function may write to
 the same argument, and nothing writes a block of the same shape and type, as what computes in place
-would by way of another argument.
+would by way of another argument. The latter does not matter where each warp loads all of it anyway.
 """
 
 from proton.analysis.alias import UNKNOWN, Roots
@@ -105,9 +105,9 @@ class Reloads:
         roots = self.roots.of(op.operands[0])
         if UNKNOWN in self.written or UNKNOWN in roots or roots & self.written:
             return False
-        return (
-            block_type(tuple(shape_of(op.results[0])), element_of(op.results[0])) not in self.blocks
-        )
+        loaded = op.results[0]
+        is_written = block_type(tuple(shape_of(loaded)), element_of(loaded)) in self.blocks
+        return not is_written or _is_in_every_warp(loaded)
 
     def _note(self, op: Operation) -> None:
         """What an op writes: one that is no access, as a call, anything in global memory, but for
@@ -120,6 +120,11 @@ class Reloads:
         self.written |= self.roots.of(op.operands[0])
         shape = tuple(shape_of(op.operands[0])) if is_tensor(op.operands[0].type) else ()
         self.blocks.add(block_type(shape, pointee_of(op.operands[0])))
+
+
+def _is_in_every_warp(value: Value) -> bool:
+    """True if each warp has all elements of a tensor: it loads them itself in any layout."""
+    return not any(map(any, ttg.layout_of(value.type).bases("warp")))
 
 
 def _stays_on_chip(op: Operation) -> bool:

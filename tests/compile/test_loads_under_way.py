@@ -16,6 +16,7 @@ from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
 from tests.compile.ptx.emulation import Emulation
+from tests.compile.ptx.machine import run_on_arrays
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -211,3 +212,56 @@ def test_programs_that_have_to_fit_stay(
     with proton.knobs.scope(always_compile=True):
         found = gated.warmup(*[tl.bfloat16] * 3, **of, **options)
     assert found.asm["ptx"].count(".maxnreg") == bool(limit or "maxnreg" in options)
+
+
+@proton.jit
+def chosen_rows(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Rows that an index names, if it does."""
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for number in range(n):
+        row = tl.load(index_ptr + number)
+        if row >= 0:
+            total += tl.load(x_ptr + row * BLOCK + at)
+    tl.store(out_ptr + at, total)
+
+
+def test_loads_behind_a_branch_of_a_loop_are_under_way_for_four_iterations(
+    rng: np.random.Generator,
+) -> None:
+    kernel = chosen_rows.warmup(*[tl.float32, tl.int32, tl.float32], 9, BLOCK=64, target=HOPPER)
+    assert str(kernel.asm["sass"]).count("LDG.E ") >= 2 * 4
+    x, out = rng.standard_normal((8, 64), np.float32), np.zeros(64, np.float32)
+    index = np.array([3, -1, 7, 7, 0, -1, -1, 2, 5], np.int32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, [x, index, out, 9], rng)
+    np.testing.assert_allclose(out, x[index[index >= 0]].sum(0), rtol=1e-5)
+
+
+@proton.jit
+def spread(x_ptr, w_ptr, grad_ptr, out_ptr, rows, n, BLOCK: tl.constexpr):
+    """Weighted sums of four neighbours, and the gradients of these, each behind a fence."""
+    at = tl.arange(0, BLOCK)
+    here, total = tl.load(x_ptr + at), tl.zeros((BLOCK,), tl.float32)
+    for row in range(n):
+        w, first = tl.load(w_ptr + row), row * BLOCK + at
+        for side in tl.static_range(4):
+            there = (at < BLOCK) & (row + side < rows)
+            total += w * tl.load(x_ptr + first + side * BLOCK, mask=there, other=0.0)
+        for side in tl.static_range(4):
+            there = (at < BLOCK) & (row + side < rows)
+            tl.atomic_add(grad_ptr + first + side * BLOCK, w * here, mask=there)
+    tl.store(out_ptr + at, total)
+
+
+def test_threads_that_wait_for_fences_are_not_fewer(rng: np.random.Generator) -> None:
+    """With half of the threads each would wait for loads half as often, and as often at fences."""
+    kernel = spread.warmup(*[tl.float32] * 4, 6, 5, BLOCK=512, target=HOPPER)
+    assert found_loads(kernel).waits > 4
+    assert ".maxnreg" not in kernel.asm["ptx"]
+    x, w = rng.standard_normal((6, 512), np.float32), rng.standard_normal(5, np.float32)
+    out, grads = np.zeros(512, np.float32), np.zeros((6, 512), np.float32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, [x, w, grads, out, 6, 5], rng)
+    near = [(n, row) for n in range(5) for row in range(n, min(n + 4, 6))]
+    np.testing.assert_allclose(out, sum(w[n] * x[row] for n, row in near), rtol=1e-3, atol=1e-4)
+    sums = [sum(w[n] for n, other in near if other == row) for row in range(6)]
+    np.testing.assert_allclose(grads, np.outer(sums, x[0]), rtol=1e-3, atol=1e-4)

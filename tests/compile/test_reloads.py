@@ -46,6 +46,29 @@ def test_what_may_be_written_meanwhile_is_moved() -> None:
 
 
 @proton.jit
+def weighted_sums(x_ptr, scale_ptr, out_ptr, n, K: tl.constexpr, N: tl.constexpr):
+    """Columns with a scale a block of rows, and a row of as many results."""
+    k, j = tl.arange(0, K), tl.arange(0, N)
+    total = tl.zeros((K, N), tl.float32)
+    for start in range(0, n, K):
+        x = tl.load(x_ptr + (start + k)[:, None] * N + j[None, :])
+        total += x * tl.load(scale_ptr + start // K * N + j)[None, :]
+    tl.store(out_ptr + j, tl.sum(total, 0))
+
+
+def test_a_row_that_each_warp_loads_does_not_wait_for_what_the_kernel_writes(
+    rng: np.random.Generator,
+) -> None:
+    kernel = compiled(weighted_sums, tl.float32, tl.float32, tl.float32, 384, K=128, N=4)
+    loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
+    assert "ttg.convert_layout" not in loop
+    x, scales, out = normal(rng, 384, 4), normal(rng, 3, 4), np.zeros(4, np.float32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, [x, scales, out, 384], rng)
+    want = (x.reshape(3, 128, 4) * scales[:, None]).sum((0, 1))
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
+
+
+@proton.jit
 def volatile(x_ptr, row_ptr, M: tl.constexpr, N: tl.constexpr):
     i, j = tl.arange(0, M), tl.arange(0, N)
     row = tl.load(row_ptr + j, volatile=True)
@@ -229,3 +252,29 @@ def test_indices_of_rows_are_loaded_wherever_they_are_taken(
     rows = x[indices].astype(np.float64)
     weights = np.where(indices >= 8, y @ rows.T, 0)
     np.testing.assert_allclose(out, weights @ rows, rtol=2e-2, atol=0.3)
+
+
+@proton.jit
+def scaled_rows(x_ptr, index_ptr, scale_ptr, out_ptr, n, K: tl.constexpr, N: tl.constexpr):
+    """Sums of columns by scales that an index of each row names, if it does."""
+    k, j = tl.arange(0, K), tl.arange(0, N)
+    total = tl.zeros((K, N), tl.float32)
+    for start in range(0, n, K):
+        group = tl.load(index_ptr + start + k)
+        there = (group >= 0)[:, None] & (group < 4)[:, None]
+        x = tl.load(x_ptr + (start + k)[:, None] * N + j[None, :], mask=there, other=0.0)
+        total += x * tl.load(scale_ptr + group[:, None] * N + j[None, :], mask=there, other=0.0)
+    tl.store(out_ptr + j, tl.sum(total, 0))
+
+
+def test_an_index_is_moved_once_for_masks_and_addresses(rng: np.random.Generator) -> None:
+    kernel = compiled(scaled_rows, *[tl.float32, tl.int32, tl.float32, tl.float32], 512, K=256, N=4)
+    loop = str(kernel.asm["ttgir"]).split("scf.for", 1)[1].split("scf.yield", 1)[0]
+    assert loop.count("ttg.convert_layout") == 1
+    x, scales, out = normal(rng, 512, 4), normal(rng, 4, 4), np.zeros(4, np.float32)
+    index = rng.integers(-1, 5, 512).astype(np.int32)
+    args = [x, index, scales, out, 512]
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, args, rng)
+    there = (index >= 0) & (index < 4)
+    want = (x[there] * scales[index[there]]).sum(0)
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)

@@ -120,3 +120,34 @@ def test_a_short_loop_is_written_out(kernel: Any, rng: np.random.Generator) -> N
     out = np.zeros(wanted.size, np.float32)
     run_on_arrays(ptx, (1, 1, 1), 32 * WARPS, found.shared, [x, out, size], rng)
     np.testing.assert_allclose(out, wanted, rtol=1e-5)
+
+
+@proton.jit
+def largest_products(x_ptr, y_ptr, out_ptr, n, K: tl.constexpr, B: tl.constexpr, D: tl.constexpr):
+    """Rows' largest products with any of n others, by products of D numbers, B at a time."""
+    i, d = tl.arange(0, B), tl.arange(0, K)
+    most = tl.full((B,), float("-inf"), tl.float32)
+    for start in range(0, n, B):
+        dots = tl.zeros((B, B), tl.float32)
+        for k in range(0, D, K):
+            x = tl.load(x_ptr + i[:, None] * D + k + d[None, :])
+            y = tl.load(y_ptr + (start + i)[:, None] * D + k + d[None, :])
+            dots = tl.dot(x, tl.trans(y), dots)
+        most = tl.maximum(most, tl.max(dots, 1))
+    tl.store(out_ptr + i, most)
+
+
+@pytest.mark.parametrize(("depth", "is_written_out"), [(128, True), (512, False)])
+def test_a_loop_that_copies_ahead_is_written_out(
+    depth: int, is_written_out: bool, rng: np.random.Generator
+) -> None:
+    types = [tl.float16, tl.float16, tl.float32, 128]
+    kernel = largest_products.warmup(*types, K=32, B=64, D=depth, target=HOPPER, num_stages=2)
+    steps = depth // 32 if is_written_out else 1
+    assert kernel.asm["ptx"].count("wgmma.mma_async") == 2 * steps
+    x, y = (rng.standard_normal((size, depth)).astype(np.float16) for size in (64, 128))
+    out = np.zeros(64, np.float32)
+    given = [x, y, out, 128]
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, given, rng)
+    wanted = (x.astype(np.float64) @ y.T.astype(np.float64)).max(1)
+    np.testing.assert_allclose(out, wanted, rtol=1e-3, atol=1e-2)

@@ -120,3 +120,32 @@ def test_no_fewer_programs_are_tried_where_a_thread_has_all_registers(
     assert kernel.n_regs == HOPPER.facts.max_registers
     assert kernel.n_spills
     assert [cubin.registers < kernel.n_regs for cubin in assembled] == [True, False]
+
+
+@proton.jit
+def products_of_blocks(a_ptr, b_ptr, out_ptr, n, M: tl.constexpr):
+    """What is multiplied comes by way of registers: nothing is copied ahead."""
+    m = tl.arange(0, M)
+    total = tl.zeros((M, M), tl.float32)
+    for start in range(0, n, M):
+        a = tl.load(a_ptr + m[:, None] * n + start + m[None, :])
+        b = tl.load(b_ptr + m[None, :] * n + start + m[:, None])
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + m[:, None] * M + m[None, :], total)
+
+
+@pytest.mark.parametrize("element", [tl.float16, tl.float32], ids=str)
+def test_threads_meet_for_both_operands_at_once(
+    element: tl.dtype, rng: np.random.Generator
+) -> None:
+    of = {"M": 32, "target": HOPPER, "num_warps": 4, "num_stages": 1}
+    kernel = products_of_blocks.warmup(element, element, tl.float32, 96, **of)
+    assert order(kernel) == "LSLS."
+    loop = str(kernel.asm["llir"]).split("mma.sync", 1)[0]
+    assert loop.count("nvvm.barrier") == 2
+    type_ = np.float16 if element == tl.float16 else np.float32
+    a, b = (rng.integers(-4, 5, (32, 96)).astype(type_) for _ in range(2))
+    out = np.zeros((32, 32), np.float32)
+    given = [a, b, out, 96]
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 128, kernel.shared, given, rng)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.T.astype(np.float32))

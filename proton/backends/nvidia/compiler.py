@@ -122,7 +122,7 @@ def compile_kernel(
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
                 ptx, cubin = _one_more(name, ptx, cubin, options, shared)
-                ptx, cubin = _more_loads(name, ptx, cubin, options, shared)
+                ptx, cubin = _more_loads(name, ptx, cubin, options, shared, reread)
                 ptx, cubin = _loads_first(name, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
             _warn_of_waits(fn, cubin)
@@ -349,13 +349,13 @@ def _one_more(
 
 
 def _more_loads(
-    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int, reread: int
 ) -> tuple[str, Cubin]:
     """The PTX with the registers of fewer threads, and its machine code, where ptxas put loads
     behind waits for others, to fit more threads: with the next lower power of two, of half of an
     SM's threads at most. Tried where no more than two thirds of a thread's bytes are under way
-    at once, and nothing else limits them. Taken where it waits less often then, and more bytes are
-    under way on an SM."""
+    at once, and nothing else limits them. Taken where it waits less often then, and so do all that
+    an SM runs, with more bytes under way."""
     threads, facts = options.program_warps * WARP_SIZE, options.target.facts
     if is_limited(ptx) or cubin.spills or options.launch_cooperative_grid:
         return ptx, cubin  # of a cooperative grid all programs have to run at once
@@ -369,13 +369,14 @@ def _more_loads(
     limited = with_most_registers(ptx, facts.most_registers(fewer // threads, threads))
     found = _assembled(name, limited, options)
     after = loads_of(found.code, mangled(name))
-    most = facts.programs_per_sm(threads, shared) * threads
-    bytes_before, bytes_after = (
-        min(one.threads(options.target, threads), most) * loads.most_bytes
-        for one, loads in ((cubin, before), (found, after))
+    rooms = [_with_room(one, options, shared, reread) for one in (cubin, found)]
+    more, less = (
+        min(one.threads(options.target, threads), threads * facts.programs_per_sm(threads, room))
+        for one, room in zip((cubin, found), rooms, strict=True)
     )
-    is_worse = found.spills or after.waits >= before.waits or bytes_after <= bytes_before
-    return (ptx, cubin) if is_worse else (limited, found)
+    waits_less = after.waits < before.waits and after.waits * more <= before.waits * less
+    has_more = after.most_bytes * less > before.most_bytes * more
+    return (limited, found) if waits_less and has_more and not found.spills else (ptx, cubin)
 
 
 def _loads_first(

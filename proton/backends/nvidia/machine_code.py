@@ -14,14 +14,16 @@ from proton.base.symbols import unmarked
 _SECTION = "<IIQQQQIIQQ"  # of ELF: its name, then with others where it begins, and its bytes
 _STRINGS = 3  # a kind of section
 _OPERATION, _GLOBAL_LOAD = 0x1FF, 0x181  # LDG, in each form of its address
+_FENCE, _SCOPE, _GPU = 0x192, 0xF000, 0xA000  # MEMBAR, and of its upper half who sees the accesses
 _WIDTH, _WIDTHS = 9, (1, 1, 2, 2, 4, 8, 16, 16)  # bit of the upper half, bytes
 _SETS, _NONE, _WAITS = 46, 7, 52  # bits of the upper half
 
 
 @dataclass(frozen=True)
 class GlobalLoads:
-    """Of a thread's global loads, in the order of the code: how often it waits for some of them,
-    the bytes that are under way at once, at most, and the bytes of all."""
+    """Of a thread's global loads, in the order of the code: how often it waits for some of them, or
+    at a fence until the GPU sees all accesses, as ahead of an atomic; the bytes that are under way
+    at once, at most, and the bytes of all."""
 
     waits: int
     most_bytes: int
@@ -35,6 +37,7 @@ def loads_of(cubin: bytes, symbol: str) -> GlobalLoads:
     for lower, upper in struct.iter_unpack("<QQ", _code(cubin, symbol)):
         if any(upper >> _WAITS + counter & 1 for counter in counters):
             waits, under_way, counters = waits + 1, 0, set()
+        waits += lower & _OPERATION == _FENCE and upper & _SCOPE == _GPU
         counter = upper >> _SETS & _NONE
         if lower & _OPERATION == _GLOBAL_LOAD and counter != _NONE:
             counters.add(counter)

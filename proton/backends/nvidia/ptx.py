@@ -29,6 +29,10 @@ _GLOBAL = re.compile(r"\b(ld|st)\.global[.\w]*\s[^\[\n]*\[\s*(%rd\d+)")
 # Lanes that run it wait for each other; ptxas moves no access of memory across.
 _FENCE = "{ .reg .b32 lanes; activemask.b32 lanes; bar.warp.sync lanes; }"
 _BRANCH = re.compile(r"\bbra(?:\.uni)? \t?(\$[\w$]+);")
+# A loop's exit, and behind places in the source the first block of an iteration.
+_EXIT = re.compile(
+    r"^\t@!(%p\d+) bra \t(\$L__BB\w+);\n((?:\t\.loc[^\n]*\n|\$L__tmp\d+:\n)*)(\$L__BB\w+):", re.M
+)
 
 
 def _needs_libdevice(module: Module) -> bool:
@@ -57,8 +61,16 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
     text = gpu.ObjectAttr(binary.attributes["objects"][0]).object.decode()
     text = re.sub(r"^(\.target [^\n]*?), debug", r"\1", text, count=1, flags=re.MULTILINE)
     text = _FILE.sub(lambda line: _QUOTE.sub(_without_quote, line[0]), text)
+    text = _with_branches_back(text)
     begin = Counter(found[2] for found in _ADDRESS.finditer(text))
     return _with_uniform_bases(text, lambda found: begin[found[2]] <= _FEW_ADDRESSES)
+
+
+def _with_branches_back(ptx: str) -> str:
+    """The PTX in which a loop ends with a branch to its first block. Where a branch is in a loop,
+    LLVM has the last block of an iteration ahead of the first one, and leave the loop or go on:
+    ptxas unrolls no such loop."""
+    return _EXIT.sub(r"\t@\1 bra \t\4;\n\tbra.uni \t\2;\n\3\4:", ptx)
 
 
 def with_bases_beside_dots(ptx: str) -> str:

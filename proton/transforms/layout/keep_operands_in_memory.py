@@ -14,7 +14,8 @@ made of, as it was before it was converted and transposed, where that is: outsid
 that do not change it.
 
 A value that waits for its products where values in registers are more than a thread has, in a loop
-or not, goes to memory once, too.
+or not, goes to memory once, too. So do both operands of a product in a loop that threads would
+exchange one after the other: they meet for both at once.
 """
 
 from dataclasses import dataclass
@@ -24,14 +25,14 @@ from typing import ClassVar
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph, function_name
 from proton.analysis.pressure import BESIDE, Crowded, registers
-from proton.analysis.scratch import desc_bytes, is_exchanged, stored_bytes
+from proton.analysis.scratch import desc_bytes, is_exchanged, scratch_bytes, stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import remade
 from proton.dialect.mlir import Module, Operation, Type, Value
 from proton.dialect.regions import loop_around
-from proton.dialect.traits import Loop, has
+from proton.dialect.traits import Loop, Pure, has
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -71,6 +72,9 @@ class KeepOperandsInMemory(Pass):
             loops = [_Loop(loop, products) for loop, products in by_loop.items()]
             for of in loops:
                 self._store(module, function, of)
+            for product in ops_named(function, ttng.MmaSyncOp):
+                if loop_around(product) is not None:
+                    self._store_both(module, function, product)
             held: dict[tuple[Value, Type], Value] = {}
             for of in loops:
                 self._relieve(module, function, of, held)
@@ -89,6 +93,34 @@ class KeepOperandsInMemory(Pass):
                 held = ttg.LocalAllocOp(value, memory).result
             for operand in converted[value]:
                 _read_in_loop(operand, held, set(loop.products))
+
+    def _store_both(self, module: Module, function: Operation, product: Operation) -> None:
+        """Both operands of a product that threads exchange for it, where an SM keeps its programs:
+        threads meet for both at once."""
+        operands = list(product.operands)[:2]
+        reads = [_before_transposing(operand) for operand in operands]
+        conversions = [defining_op(read) for read in reads]
+        if not all(_is_exchange(op, product) for op in conversions) or not _is_plain(conversions):
+            return
+        values = [op.operands[0] for op in conversions if op is not None]
+        memories = [
+            _memory_type(value, {operand: k_axis if read == operand else 1 - k_axis})
+            for value, operand, read, k_axis in zip(values, operands, reads, (1, 0), strict=True)
+        ]
+        if None in memories:
+            return
+        facts, threads = self.target.facts, self.target.warp_size * ttg.num_warps(module)
+        taken = allocate(call_graph(module))[function_name(function)].size
+        more = sum(desc_bytes(memory) for memory in memories if memory is not None)
+        if facts.programs_per_sm(threads, taken + more) < min(
+            facts.programs_per_sm(threads, taken), facts.sm_threads // 2 // threads
+        ):
+            return
+        for operand, value, memory_type in zip(operands, values, memories, strict=True):
+            made = producer_of(value)
+            with before(following(made)), made.location:
+                memory = ttg.LocalAllocOp(value, memory_type).result
+            _read_in_loop(operand, memory, {product})
 
     def _relieve(
         self,
@@ -203,6 +235,28 @@ class _Loop:
         made = {v for op in self.products for v in list(op.operands)[:2]} - self.operands().keys()
         largest = [max(map(registers, values), default=0) for values in (results, made)]
         return sum(map(registers, carried)) + sum(largest)
+
+
+def _is_exchange(op: Operation | None, product: Operation) -> bool:
+    """True of the one conversion of a value that is made beside a product, by way of memory."""
+    if not isa(op, ttg.ConvertLayoutOp):
+        return False
+    (value,) = op.operands
+    made, others = defining_op(value), [user for user in users(value) if user != op]
+    is_alone = not any(isa(user, ttg.ConvertLayoutOp) for user in others)
+    is_beside = made is not None and made.block == product.block
+    return is_alone and is_beside and scratch_bytes(op) > 0
+
+
+def _is_plain(conversions: list[Operation | None]) -> bool:
+    """True if between what is converted, and up to that, is what a thread does by itself."""
+    made = [defining_op(op.operands[0]) for op in conversions if op is not None]
+    ops = [view.operation for view in made[0].block.operations] if made[0] is not None else []
+    places = [ops.index(op) for op in (*made, *conversions) if op is not None]
+    return all(
+        (has(op, Pure) and not scratch_bytes(op)) or isa(op, tt.LoadOp) or op in conversions
+        for op in ops[min(places) : max(places)]
+    )
 
 
 def _without_room(

@@ -22,9 +22,10 @@ from proton.analysis.axis_rules import element_bytes
 from proton.analysis.cost import Cost, cost, widens
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
-from proton.analysis.scratch import is_exchanged
+from proton.analysis.scratch import is_exchanged, stored_bytes
 from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa, tt, ttg
+from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import again
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir, scf
 from proton.dialect.regions import ForLoop, If, end_of
@@ -34,6 +35,8 @@ from proton.dialect.walk import all_ops, constant_in, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 from proton.transforms.layout.preferred_layouts import ANY_LAYOUT, preferred_layouts, through
+
+WORD_BYTES = 4  # fewer of an element are moved by as many instructions
 
 
 @register
@@ -217,13 +220,38 @@ class _Rewriter:
             # What is widened has fewer bytes there. Pointers at a distance from others are so in
             # any layout: one conversion is for all distances.
             is_cheap = is_free or isa(op, tt.TransOp) or (op is not None and widens(op))
-            is_cheap = is_cheap or _is_at_a_distance(op)
+            is_cheap = is_cheap or _is_at_a_distance(op) or self._is_moved_ahead(op, layout)
             if op is not None and (is_cheap or self._is_loaded_again(source, layout)):
                 self.made[key] = self._again(op, layout)
                 self.copied[self.made[key]] = source
             else:
                 self.made[key] = _converted(source, type_)
         return self.made[key]
+
+    def _is_moved_ahead(self, op: Operation | None, layout: LinearLayout) -> bool:
+        """True if a thread computes an op with no more instructions in the layout, and one value is
+        moved for it: who else wants what is made of that need not move it again."""
+        if op is None or not _is_index(op) or _takers(op.results[0]) > 1:
+            return False
+        (made,), moved = op.results, self._begins(op)
+        if layout.in_size("register") > layout_of(made.type).in_size("register"):
+            return False
+        return len(moved) == 1 and _moved_bytes(*moved) <= max(WORD_BYTES, _moved_bytes(made))
+
+    def _begins(self, op: Operation) -> set[Value]:
+        """The values with a layout that an op's is computed from by arithmetic of indices, whose
+        results nobody else takes."""
+        found, seen, waiting = set[Value](), set[Value](), list(op.operands)
+        while waiting:
+            value = through(waiting.pop())
+            if value in self.layouts and value not in seen:
+                seen.add(value)
+                made = defining_op(value)
+                if made is not None and _is_index(made) and _takers(value) == 1:
+                    waiting += made.operands
+                else:
+                    found.add(value)
+        return found
 
     def _is_loaded_again(self, value: Value, layout: LinearLayout) -> bool:
         """True if the value comes from memory in the layout, since it would have to be moved."""
@@ -240,6 +268,26 @@ class _Rewriter:
             for operand in op.operands
         ]
         return again(op, with_layout(op.results[0].type, layout), operands)
+
+
+def _is_index(op: Operation) -> bool:
+    """True of arithmetic of indices that goes backward in any layout, and chooses no numbers."""
+    if cost(op) is not Cost.INDEX or not is_tensor(op.results[0].type):
+        return False
+    is_float = isinstance(element_of(op.results[0]), ir.FloatType)
+    return not is_float and operand_layouts(op, layout_of(op.results[0].type)) is not None
+
+
+def _takers(value: Value) -> int:
+    """How many operands a value is, or a conversion of it."""
+    return sum(
+        _takers(user.results[0]) if isa(user, ttg.ConvertLayoutOp) else 1
+        for user in (use.owner.operation for use in value.uses)
+    )
+
+
+def _moved_bytes(value: Value) -> int:
+    return stored_bytes(element_of(value))
 
 
 def _is_at_a_distance(op: Operation | None) -> bool:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from proton.dialect import isa, names_of, tt
 from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
-from proton.dialect.emit import create
+from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, math
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
@@ -38,6 +38,8 @@ class FuseMultiplyAdd(Pass):
             elif (product := _product(right)) is not None:
                 _fuse(op, product, left, negate=("factor" if isa(op, arith.SubFOp) else ""))
         for op in reductions:
+            if _is_sum(op):
+                _multiply_reshaped(op)
             if _is_sum(op) and (product := _product(op.operands[0], least_bits=32)) is not None:
                 op.attributes[FUSED] = ir.UnitAttr.get()
                 product.move_before(op)
@@ -47,6 +49,21 @@ class FuseMultiplyAdd(Pass):
 def _is_sum(op: Operation) -> bool:
     body = [view.operation for view in op.regions[0].blocks[0].operations]
     return len(op.operands) == 1 and len(body) == 2 and isa(body[0], arith.AddFOp)
+
+
+def _multiply_reshaped(op: Operation) -> None:
+    """Has a reduction of a product that was reshaped take the product of what is reshaped."""
+    reshape = defining_op(op.operands[0])
+    if not isa(reshape, tt.ReshapeOp) or len(list(reshape.results[0].uses)) != 1:
+        return
+    product = _product(reshape.operands[0], least_bits=32)
+    if product is not None:
+        type_ = reshape.results[0].type
+        with before(op):
+            sides = [remade(reshape, [type_], [side]).result for side in product.operands]
+            op.operands[0] = remade(product, [type_], sides).result
+        reshape.erase()
+        product.erase()
 
 
 def _product(value: Value, least_bits: int = 16) -> Operation | None:
