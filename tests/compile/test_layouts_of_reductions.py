@@ -95,24 +95,3 @@ def test_a_reduction_stays_within_warps_where_it_can(kernel: Any, rng: np.random
     given = [x, np.ascontiguousarray(y.T), out]
     run_on_arrays(found.asm["ptx"], (1, 1, 1), 32 * WARPS, found.shared, given, rng)
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
-
-
-@proton.jit
-def channels(x_ptr, y_ptr, out_ptr, n, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
-    """Sums over channels, which lie furthest apart, of the product of two images, in each of n."""
-    h, w, c = tl.arange(0, H)[:, None, None], tl.arange(0, W)[None, :, None], tl.arange(0, C)
-    at = c[None, None, :] * H * W + h * W + w
-    for number in range(n):
-        product = tl.load(x_ptr + at) * tl.load(y_ptr + number * C * H * W + at)
-        places = number * H * W + tl.arange(0, H)[:, None] * W + tl.arange(0, W)[None, :]
-        tl.store(out_ptr + places, tl.sum(product, 2))
-
-
-def test_threads_add_up_what_lies_apart(rng: np.random.Generator) -> None:
-    given = tl.float32, tl.float32, tl.float32, 2
-    found = channels.warmup(*given, H=8, W=16, C=16, target=HOPPER, num_warps=1)
-    assert "shfl" not in found.asm["ptx"]
-    x, y = rng.random((16, 8, 16), np.float32), rng.random((2, 16, 8, 16), np.float32)
-    out = np.zeros((2, 8, 16), np.float32)
-    run_on_arrays(found.asm["ptx"], (1, 1, 1), 32, found.shared, [x, y, out, 2], rng)
-    np.testing.assert_allclose(out, (x * y).sum(1), rtol=1e-5)

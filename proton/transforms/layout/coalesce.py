@@ -21,11 +21,11 @@ from proton.base.targets import GPUTarget
 from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
-from proton.dialect.mlir import Module, Operation, Value, ir
-from proton.dialect.traits import Accesses, Elementwise, Loop, Multiplies, has
+from proton.dialect.mlir import Module, Operation, Value
+from proton.dialect.traits import Accesses, Loop, Multiplies, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
-from proton.dialect.walk import all_ops, before, users
+from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 from proton.schedule.loads import COPY_BYTES
@@ -48,9 +48,6 @@ class Coalesce(Pass):
     in steps, as of two numbers in a byte, count as contiguous. What a loop with products loads has
     4 bytes in a row, which is what threads can copy. Where accesses are of single elements, a
     thread has several of each run of contiguous ones, a constant apart: they share an address.
-
-    Of dimensions without contiguous elements lanes follow those last that a reduction goes along: a
-    thread adds up what it has.
 
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
     in another need not move: that of the widest, but none that is wider than a store in the same
@@ -132,7 +129,7 @@ def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chi
     if not _has_order(info):
         info = guess()[pointer]
         is_known = _has_order(info)
-    order = _with_reduced_last(order_of(info), info, op)
+    order = order_of(info)
     width, count = step_elements(op, order[0], infos)
     if count > 1:
         return _Plan(op, order, width * count)
@@ -140,23 +137,6 @@ def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chi
     if isa(op, *ATOMICS):
         return _Plan(op, order, min(vector, atomic_elements(op, chip)), is_known)
     return _Plan(op, order, min(vector, _most(op)), is_known)
-
-
-def _with_reduced_last(order: tuple[int, ...], info: AxisInfo, op: Operation) -> tuple[int, ...]:
-    """An order with those of the dimensions without contiguous elements last that what is loaded is
-    reduced along: threads have several elements of these."""
-    first, *others = order
-    if not isa(op, tt.LoadOp) or info.contiguity[first] == 1 or len(others) < 2:
-        return order
-    reduced, seen, waiting = set[int](), set[Operation](), [op]
-    while waiting:
-        for user in (user for result in waiting.pop().results for user in users(result)):
-            if isa(user, tt.ReduceOp):
-                reduced.add(int(ir.IntegerAttr(user.attributes["axis"]).value))
-            elif has(user, Elementwise) and user not in seen:
-                seen.add(user)
-                waiting.append(user)
-    return first, *sorted(others, key=lambda axis: axis in reduced and info.contiguity[axis] == 1)
 
 
 def _has_order(info: AxisInfo) -> bool:
