@@ -265,7 +265,8 @@ def _verdict(work: Work) -> list[list[float]] | str:
         tree_map_only(torch.Tensor, tensors.append, _made(work)())
         return [] if work.is_random else [_fingerprint(tensor) for tensor in tensors]
     except Exception as problem:
-        return f"{type(problem).__name__}: {problem}"[:300]
+        said = f"{type(problem).__name__}: {problem}"
+        return said if len(said) < 900 else f"{said[:100]} ... {said[-800:]}"  # a cause comes last
 
 
 def _fingerprint(tensor: Any) -> list[float]:
