@@ -784,8 +784,9 @@ def rows_by_tma(rng: np.random.Generator) -> None:
         shape = [3 * size - 1 for size in block[:-1]] + [2 * block[-1] + 8]
         x = rng.integers(-99, 99, shape).astype(np.float16)
         layout = gl.NVMMASharedLayout(swizzle, 16, len(block))
-        firsts = rng.integers(0, block, (3, len(block))).tolist()
-        places = tuple(tuple(first) for first in firsts)
+        firsts = rng.integers(0, block, (3, len(block)))
+        firsts[:, -1] &= -8  # rows begin at multiples of 16 bytes
+        places = tuple(map(tuple, firsts.tolist()))
         y = np.zeros((3, *block), np.float16)
         brought[(1,)](
             TensorDescriptor.from_tensor(x, list(block), layout), y, places, 2, y[0].size,

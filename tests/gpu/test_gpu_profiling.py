@@ -333,8 +333,10 @@ def test_softmax_and_layer_norm_are_the_same_with_records() -> None:
 def test_launches_on_several_streams_and_threads() -> None:
     x = [torch().zeros(128, device="cuda") for _ in range(4)]
     torch().cuda.synchronize()
+    are_there = threading.Barrier(4)  # one that begins behind another one's end may have its ident
 
     def work(number: int) -> None:
+        are_there.wait()
         stream = torch().cuda.Stream()
         with torch().cuda.stream(stream):
             for _ in range(10):

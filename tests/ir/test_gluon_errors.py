@@ -146,9 +146,20 @@ def of_short_blocks(x, n):
     tma.async_store(desc, [0], several.index(n))
 
 
+@gluon.jit
+def of_odd_columns(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(0, 32, rank=1)
+    desc = tma.make_tensor_descriptor(x, [64], [1], [32], layout)
+    buffer = gl.allocate_shared_memory(gl.int32, [32], layout)
+    tma.async_store(desc, [8], buffer)
+    tma.async_store(desc, [n], buffer)
+    tma.async_store(desc, [6], buffer)
+
+
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
+        (of_odd_columns, r"begin at index 6, 24 bytes (.|\n)*desc, \[6\](.|\n)*multiples of 16"),
         (of_odd_rows, "strides must be 16-byte aligned, got 15 x 4 bytes"),
         (of_columns, r"block of \[32, 32\] in .* does not lie in one piece here(.|\n)*whole rows"),
         (of_short_blocks, r"begins 64 bytes or a multiple(.|\n)*several.index\(n\)"),

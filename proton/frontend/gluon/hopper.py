@@ -1,12 +1,13 @@
 """Rules of what came with Hopper: TMA, barriers that count bytes, dots of warp groups."""
 
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from proton.base.targets import GPUTarget
 from proton.base.words import shown
 from proton.dialect import tt_block, ttg, ttng
 from proton.dialect.builtin import i32_attr, string_attr
+from proton.dialect.emit import number_of
 from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.walk import defining_op
 from proton.frontend.blocks import integers, listed
@@ -47,7 +48,7 @@ from proton.language.value import tensor
 from proton.layout.linear import LinearLayout
 from proton.layout.shared_view import matrix_of
 from proton.layout.tensor_cores import WarpGroupTiling, group_tiling_of
-from proton.layout.tensor_map import box_in
+from proton.layout.tensor_map import ROW_BYTES, box_in
 
 
 def _needs(g: CodeGenerator, what: str) -> None:
@@ -211,14 +212,22 @@ def _checked(
             f"{what}: a block of {list(own.shape)} in {own.layout} does not lie in one piece here",
             "slice whole rows, or columns of the swizzle's width, and multiples of 8 rows",
         )
-    box = box_in(own.shape, own.nbytes_per_cta // prod(own.shape), linear)
+    size = own.nbytes_per_cta // prod(own.shape)
+    box = box_in(own.shape, size, linear)
     if box is not None and (divisor := offset_divisor(found.handle)) % box.alignment:
         raise error(
             f"{what}: the memory begins {divisor} bytes or a multiple behind that of others, and "
             f"copies take multiples of {box.alignment}",
             "make blocks larger, or allocate each by itself",
         )
-    return type_, found, integers("coord", coord, ty.int32, len(block.shape))
+    indices = integers("coord", coord, ty.int32, len(block.shape))
+    last = number_of(cast(Value, indices[-1]))
+    if last is not None and last * size % ROW_BYTES:
+        raise error(
+            f"{what}: rows begin at index {last}, {last * size} bytes from the tensor's",
+            f"TMA copies what begins at multiples of {ROW_BYTES} bytes",
+        )
+    return type_, found, indices
 
 
 @generator_rule(tma.async_load)
