@@ -10,7 +10,6 @@ from proton.analysis.reloads import stages_of
 from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.chips.chip import Chip
-from proton.base.targets import WARP_SIZE
 from proton.dialect import isa, ttg
 from proton.dialect.mlir import Module, Operation, func, scf
 from proton.dialect.regions import ForLoop, end_of
@@ -129,9 +128,8 @@ class Planner:
         stages: int,
         tiles: Tiles | None,
     ) -> Copies | None:
-        """Buffers for loads, as many as shared memory has room for; None where that is one. Where
-        dots read them, and none behind the iteration, the next data may go there at its end: one
-        is enough then, and there is one less where an SM has half as many programs more for it."""
+        """Buffers for loads, as many as shared memory has room for; None where that is one, unless
+        dots read it, and none behind the iteration: at the end the next one's data may go there."""
         each = sum(desc_bytes(load.memory) for load in loads)
         if not each:
             return None
@@ -162,17 +160,11 @@ class Planner:
             return None
         made = Copies(loads, most, consumers, slice_, None, _is_rest(loop))
         is_read_late = ops_named(loop, dots.WAIT) or end_of(ForLoop(loop).body) in consumers
+        if most > 1:
+            return made
         is_read = any(has(op, Multiplies) for op in all_ops(loop)) and not is_read_late
-        may_be_tight = self.single_buffers and is_read
-        if most == 1:
-            return replace(made, stages=2, is_tight=True) if may_be_tight else None
-
-        def programs(buffers: int) -> int:
-            taken = others + _bytes_beside(loop, loads) + buffers * each
-            return self.chip.programs_per_sm(WARP_SIZE * num_warps(self.module), taken)
-
-        is_tight = may_be_tight and most > 2 and 2 * programs(most - 1) >= 3 * programs(most)
-        return replace(made, is_tight=is_tight)
+        may_be_single = self.single_buffers and is_read
+        return replace(made, stages=2, is_tight=True) if may_be_single else None
 
     def _most_bytes(self, bodies: list[Schedule]) -> int:
         """The shared memory that the function takes if all that it allocates is in use at once."""
