@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from proton.analysis.scratch import axis_of
 from proton.dialect import isa, names_of, tt
-from proton.dialect.mlir import Module, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
 from proton.dialect.walk import (
@@ -66,13 +66,19 @@ def _target(computed: dict[Value, None]) -> LinearLayout | None:
                 pending += added
             else:
                 return None
-    for value in computed:
-        made = producer_of(value)
-        if not isa(made, tt.ReduceOp) and any(
-            v not in computed and not _is_uniform(v) for v in made.operands
-        ):
-            return None
-    return targets.pop() if len(targets) == 1 else None
+    is_alone = all(_is_uniform(v) for op in _computing(computed) for _, v in _others(op, computed))
+    return targets.pop() if is_alone and len(targets) == 1 else None
+
+
+def _computing(computed: dict[Value, None]) -> list[Operation]:
+    made = dict.fromkeys(map(producer_of, computed))
+    return [op for op in made if not isa(op, tt.ReduceOp)]
+
+
+def _others(op: Operation, computed: dict[Value, None]) -> list[tuple[int, Value]]:
+    """The blocks that an op takes besides, and the number of each among its operands."""
+    operands = enumerate(op.operands)
+    return [(n, value) for n, value in operands if is_tensor(value.type) and value not in computed]
 
 
 def _is_uniform(value: Value) -> bool:
@@ -83,13 +89,10 @@ def _is_uniform(value: Value) -> bool:
 def _place(computed: dict[Value, None], layout: LinearLayout) -> None:
     for value in computed:
         value.set_type(with_layout(value.type, layout))
-    for made in dict.fromkeys(map(producer_of, computed)):
-        if isa(made, tt.ReduceOp):
-            continue
-        for number, operand in enumerate(made.operands):
-            if operand not in computed:
-                with before(made):
-                    made.operands[number] = _uniform(operand, layout)
+    for op in _computing(computed):
+        for number, operand in _others(op, computed):
+            with before(op):
+                op.operands[number] = _uniform(operand, layout)
     for value in computed:
         for user in users(value):
             if isa(user, ConvertLayoutOp) and user.results[0].type == value.type:
