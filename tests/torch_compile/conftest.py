@@ -34,6 +34,15 @@ def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def host_descriptors() -> None:
+    """Skips where torch takes none in a graph: before 2.14, on a CPU."""
+    from torch.utils import _triton
+
+    if not _triton.has_triton_tensor_descriptor_host_tma():
+        pytest.skip("this torch takes descriptors of the host for GPUs with TMA alone")
+
+
+@pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
     """What torch has compiled: sources with options."""
     import triton

@@ -93,6 +93,7 @@ def test_arguments_that_are_none_or_1(name: str, dynamic: bool) -> None:
     torch.testing.assert_close(compiled(x, None), x)
 
 
+@pytest.mark.usefixtures("host_descriptors")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_descriptors(dynamic: bool) -> None:
     one, two = _kernel("add_kernel_with_tma_1d_new_api"), _kernel("add_kernel_with_tma_2d_new_api")

@@ -122,10 +122,9 @@ def test_torch_learns_which_arguments_a_kernel_reads_and_writes() -> None:
     assert _accesses(chosen_kernel, **many) == ({"a_ptr", "b_ptr"}, {"a_ptr", "b_ptr", "out_ptr"})
 
 
+@pytest.mark.usefixtures("host_descriptors")
 def test_torch_learns_which_descriptors_a_kernel_stores_through() -> None:
-    describe = getattr(triton_kernel_wrap, "create_tma_stable_metadata", None)
-    if describe is None:
-        pytest.skip("this torch has no descriptors of the host")
+    describe = triton_kernel_wrap.create_tma_stable_metadata
     x = torch.randn(64)
     told = {name: describe([16]) for name in ("x_desc", "out_desc")}
     given = {"x_desc": x, "out_desc": x, "BLOCK": 16}
@@ -135,6 +134,7 @@ def test_torch_learns_which_descriptors_a_kernel_stores_through() -> None:
     assert "BLOCK" not in str(made)
 
 
+@pytest.mark.usefixtures("host_descriptors")
 def test_descriptors_and_names_of_the_program_are_in_one_graph_with_torchs() -> None:
     def of(x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(x)
