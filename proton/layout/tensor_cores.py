@@ -111,7 +111,7 @@ def _tilings(layout: LinearLayout, most_columns: int) -> Iterator[WarpGroupTilin
 class WarpTiling:
     """A product by `mma`, of 16 rows and 8 columns in a warp; `warps[axis]` lie along each axis. A
     product of several pairs of matrices has a third dimension, the first one. One `is_swapped` is
-    computed transposed, as the product of its right and its left side: it has 8 rows at least."""
+    computed transposed, as the product of its right and its left side."""
 
     shape: tuple[int, ...]
     warps: tuple[int, ...]

@@ -62,3 +62,24 @@ def test_dots_are_those_of_numpy(dtype: Any, is_batched: bool, rng: np.random.Ge
         run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * warps, kernel.shared, [a, b, c], rng)
         what = (batch, m, n, k, precision, steps, warps)
         assert (c == expected).all(), what
+
+
+# Pairs, rows, columns: how many instructions of 16 x 8 x 16 a warp of four has; none: multiply-adds.
+OF_WARPS = {
+    (4, 16, 16): 2,
+    (0, 8, 64): 1,
+    (0, 64, 2): 1,
+    (2, 2, 32): 1,
+    (0, 8, 8): 0,
+    (0, 1, 64): 0,
+}
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("shape", OF_WARPS, ids=str)
+def test_they_run_on_tensor_cores(shape: tuple[int, int, int]) -> None:
+    f16, f32 = tl.float16, tl.float32
+    kernel = dots.warmup(f16, f16, f32, *shape, 16, "ieee", 1, target=GPUTarget("cuda", 90))
+    ptx = kernel.asm["ptx"]
+    assert ptx.count("mma.sync.aligned.m16n8k16") == OF_WARPS[shape]
+    assert ("fma.rn.f32" in ptx) == (OF_WARPS[shape] == 0)

@@ -8,7 +8,7 @@ loop with some arithmetic is too long for LLVM to write out unasked.
 
 Threads must not meet in such a loop: what they exchange orders the iterations anyway. But one that
 copies blocks ahead, for products, is written out: which buffer is whose, whether there is another
-copy and where it comes from is known then, 30 of the 64 instructions of an iteration.
+copy and where it comes from is known then.
 """
 
 from dataclasses import dataclass

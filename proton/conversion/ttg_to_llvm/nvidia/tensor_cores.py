@@ -62,6 +62,7 @@ def _matrix_product(
     sides: tuple[list[Value], list[Value]],
     total: list[Value],
 ) -> list[Value]:
+    """One dot of a warp, of which `total` are the sums so far."""
     # Of each step the registers of one tile after the other: tiles of a lie down, then along k.
     left, right = (
         [tuple(words[n : n + size]) for n in range(0, len(words), size)]
