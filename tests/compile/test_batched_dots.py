@@ -64,7 +64,7 @@ def test_dots_are_those_of_numpy(dtype: Any, is_batched: bool, rng: np.random.Ge
         assert (c == expected).all(), what
 
 
-# Pairs, rows, columns: how many instructions of 16 x 8 x 16 a warp of four has; none: multiply-adds.
+# Pairs, rows, columns: instructions of 16 x 8 x 16 of one warp of four; none: multiply-adds.
 OF_WARPS = {
     (4, 16, 16): 2,
     (0, 8, 64): 1,
