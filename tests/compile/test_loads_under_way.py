@@ -11,7 +11,11 @@ import proton.language as tl
 from benchmarks.assembled_kernels import states
 from proton.backends.nvidia import compiler
 from proton.backends.nvidia.machine_code import GlobalLoads, loads_of
-from proton.backends.nvidia.ptx import with_most_registers, with_stores_behind_loads
+from proton.backends.nvidia.ptx import (
+    with_loads_together,
+    with_most_registers,
+    with_stores_behind_loads,
+)
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
 from proton.compiler import CompiledKernel
@@ -99,6 +103,7 @@ def test_loads_stay_together(
 ) -> None:
     """With the registers of a half, a quarter and an eighth of the threads that an SM takes."""
     of: dict[str, Any] = {"ROWS": rows, "COLUMNS": columns, "target": HOPPER, "num_warps": warps}
+    monkeypatch.setattr(compiler, "with_loads_together", lambda ptx: ptx)
     with proton.knobs.scope(always_compile=True):
         found = kernel.warmup(*[dtype] * 3, **of)
         monkeypatch.setattr(compiler, "_more_loads", lambda fn, ptx, cubin, *_: (ptx, cubin))
@@ -107,6 +112,49 @@ def test_loads_stay_together(
     assert found_loads(found).most_bytes > found_loads(before).most_bytes
     assert before.n_regs < found.n_regs <= most
     assert not found.n_spills
+
+
+@proton.jit
+def paged(x_ptr, size_ptr, out_ptr, BLOCK: tl.constexpr):
+    """Each element by its page, of which 16 have one."""
+    size = tl.load(size_ptr)
+    for first in range(tl.cdiv(size, BLOCK)):
+        at = first * BLOCK + tl.arange(0, BLOCK).to(tl.int64)
+        x = tl.load(x_ptr + at // 16)
+        tl.store(out_ptr + at, x * 16 + at % 16, at < size)
+
+
+@pytest.mark.parametrize(("block", "warps"), [(512, 1), (1024, 2), (2048, 4)])
+def test_nothing_stands_between_loads(
+    block: int, warps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many threads on an SM a thread waits less often."""
+    of: dict[str, Any] = {"BLOCK": block, "target": HOPPER, "num_warps": warps}
+    monkeypatch.setattr(compiler, "_more_loads", lambda fn, ptx, cubin, *_: (ptx, cubin))
+    with proton.knobs.scope(always_compile=True):
+        found = paged.warmup(*[tl.int64] * 3, **of)
+        monkeypatch.setattr(compiler, "with_loads_together", lambda ptx: ptx)
+        before = paged.warmup(*[tl.int64] * 3, **of)
+    assert "pmevent" in found.asm["ptx"]
+    after, plain = found_loads(found), found_loads(before)
+    assert after.waits < plain.waits
+    assert after.all_bytes == plain.all_bytes
+    rooms = [HOPPER.facts.programs_by_registers(k.n_regs, 32 * warps) for k in (found, before)]
+    assert rooms[0] >= rooms[1]
+
+
+def test_where_loads_are_together() -> None:
+    """Behind the last of several that nothing stands between but arithmetic."""
+    load, event = "\t@%p1 ld.global.b32 %r1, [%rd1];", "\tpmevent 0;"
+    for lines, places in (
+        ([load, "\tadd.s32 %r2, %r1, 1;", load, "\tst.global.b32 [%rd2], %r1;"], [3]),
+        ([load, "\tst.shared.b32 [%rd2], %r1;", load, "\tret;"], []),
+        ([load, load, "$L__BB0_1:", load, load, load, "\t@%p1 bra \t$L__BB0_1;"], [2, 7]),
+        ([load, load], []),
+    ):
+        found = with_loads_together("\n".join(lines)).split("\n")
+        assert [n for n, line in enumerate(found) if line == event] == places
+        assert [line for line in found if line != event] == lines
 
 
 @pytest.mark.parametrize(("rows", "columns", "warps"), [(64, 128, 2), (128, 128, 4)])
@@ -207,6 +255,7 @@ def test_programs_that_have_to_fit_stay(
     if limit:
         of_limit = lambda fn, ptx, cubin, *_: (with_most_registers(ptx, limit), cubin)  # noqa: E731
         monkeypatch.setattr(compiler, "_one_more", of_limit)
+    monkeypatch.setattr(compiler, "with_loads_together", lambda ptx: ptx)
     monkeypatch.setattr(compiler, "_assembled", lambda *_: pytest.fail("was assembled again"))
     of: dict[str, Any] = {"ROWS": 1, "COLUMNS": 1024, "target": HOPPER, "num_warps": 4}
     with proton.knobs.scope(always_compile=True):

@@ -23,10 +23,12 @@ from proton.backends.nvidia.pipeline import (
 from proton.backends.nvidia.ptx import (
     copies_by_threads,
     emit_ptx,
+    has_dots,
     is_limited,
     with_bases_beside_dots,
     with_groups_of,
     with_least_programs,
+    with_loads_together,
     with_most_registers,
     with_stores_behind_loads,
 )
@@ -122,6 +124,7 @@ def compile_kernel(
             # With records the launcher has a limit for it, by the plain kernel's programs.
             if profile is None:
                 ptx, cubin = _one_more(name, ptx, cubin, options, shared)
+                ptx, cubin = _loads_together(name, ptx, cubin, options, shared)
                 ptx, cubin = _more_loads(name, ptx, cubin, options, shared, reread)
                 ptx, cubin = _loads_first(name, ptx, cubin, options, shared)
             shared = _with_room(cubin, options, shared, reread)
@@ -346,6 +349,31 @@ def _one_more(
     few = _FEW_SPILLS if takes_few and gained >= 1 else 0
     is_worse = found.spills > few or (found.is_serialised and not cubin.is_serialised)
     return (ptx, cubin) if is_worse else (limited, found)
+
+
+def _loads_together(
+    name: str, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+) -> tuple[str, Cubin]:
+    """The PTX with loads together, and its machine code, where it waits less often for them then,
+    as many threads of an SM do, and nothing is spilled: tried where no more than two thirds of a
+    thread's bytes are under way at once, and no dots are, which would not overlap with the rest:
+    a kernel with both took 1.11 of its time."""
+    together = with_loads_together(ptx)
+    if together == ptx or cubin.spills or has_dots(ptx):
+        return ptx, cubin
+    before = loads_of(cubin.code, mangled(name))
+    if before.waits < 2 or before.most_bytes > _TOGETHER * before.all_bytes:
+        return ptx, cubin
+    found = _assembled(name, together, options)
+    after, threads = loads_of(found.code, mangled(name)), options.program_warps * WARP_SIZE
+    most = options.target.facts.programs_per_sm(threads, shared) * threads
+    has_fewer = found.threads(options.target, threads) < min(
+        most, cubin.threads(options.target, threads)
+    )
+    is_unrolled_less = after.all_bytes < before.all_bytes
+    waits_less = after.waits < before.waits and after.most_bytes > before.most_bytes
+    is_worse = found.spills or has_fewer or is_unrolled_less or not waits_less
+    return (ptx, cubin) if is_worse else (together, found)
 
 
 def _more_loads(

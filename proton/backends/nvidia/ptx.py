@@ -28,6 +28,12 @@ _BLOCK_ENDS = re.compile(r"^\$|\bbra\b|\bbar\.")
 _GLOBAL = re.compile(r"\b(ld|st)\.global[.\w]*\s[^\[\n]*\[\s*(%rd\d+)")
 # Lanes that run it wait for each other; ptxas moves no access of memory across.
 _FENCE = "{ .reg .b32 lanes; activemask.b32 lanes; bar.warp.sync lanes; }"
+_GLOBAL_LOAD = re.compile(r"\bld\.global\b")
+# What loads that are together do not stand around: other accesses, and what ends a block.
+_LOADS_END = re.compile(
+    r"^\$|\b(?:bra|bar|barrier|st|atom|red|wgmma|mma|membar|fence|cp|mbarrier|ldmatrix|call|ret)\b"
+)
+_EVENT = "\tpmevent 0;"  # ptxas moves nothing across
 _BRANCH = re.compile(r"\bbra(?:\.uni)? \t?(\$[\w$]+);")
 # A loop's exit, and behind places in the source the first block of an iteration.
 _EXIT = re.compile(
@@ -162,6 +168,20 @@ def with_stores_behind_loads(ptx: str) -> str:
     return "\n".join(lines)
 
 
+def with_loads_together(ptx: str) -> str:
+    """The PTX in which nothing that is behind several loads of a block can go between them: ptxas
+    waits for some ahead of the next ones, to need fewer registers, or predicates."""
+    lines, loads = ptx.split("\n"), list[int]()
+    for number, line in enumerate(lines):
+        if _GLOBAL_LOAD.search(line):
+            loads.append(number)
+        elif _LOADS_END.search(line):
+            if len(loads) > 1:
+                lines[loads[-1]] += f"\n{_EVENT}"
+            loads.clear()
+    return "\n".join(lines)
+
+
 def with_groups_of(ptx: str, consumers: int, producer: int) -> str:
     """The PTX of a kernel whose roles have so many registers."""
 
@@ -169,6 +189,11 @@ def with_groups_of(ptx: str, consumers: int, producer: int) -> str:
         return f"{found[1]}{producer if found[2] == 'dec' else consumers}"
 
     return re.sub(r"(setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 )\d+", changed, ptx)
+
+
+def has_dots(ptx: str) -> bool:
+    """True if the PTX has instructions of tensor cores."""
+    return re.search(r"\b(?:wg)?mma\b", ptx) is not None
 
 
 def copies_by_threads(ptx: str) -> bool:

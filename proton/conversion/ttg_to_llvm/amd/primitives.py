@@ -41,6 +41,12 @@ def thread_number(count: int) -> Value:
     return _of("workitem.id.x", v.integer(32))
 
 
+def bit(word: Value, number: int) -> Value:
+    """A bit of an i32, as a condition."""
+    shifted = v.binary(llvm.LShrOp, word, v.i32(number))
+    return v.create(llvm.TruncOp, v.integer(1), shifted)
+
+
 def program_id(axis: int) -> Value:
     """The program's place in the grid, i32."""
     return _of(f"workgroup.id.{'xyz'[axis]}", v.integer(32))

@@ -183,12 +183,15 @@ def conditions(
     ctx: Lowering, mask: Value | None, starts: Sequence[int]
 ) -> Callable[[int], Value | None]:
     """What gives the element of a mask for each access. Where these are more than a thread has
-    predicates, each is computed where it is asked for."""
+    predicates, each is computed where it is asked for: by the first op that does, whose conditions
+    are bits of words for the others."""
     if mask is None:
         return lambda start: None
-    if len({picked(mask, start) for start in starts}) <= ctx.primitives.PREDICATES:
+    picks = {start: picked(mask, start) for start in starts}
+    if len(set(picks.values())) <= ctx.primitives.PREDICATES:
         return lambda start: v.extract(mask, start)
-    return lambda start: ctx.scalars.condition(mask, start)
+    conditions = ctx.scalars.conditions(tuple(picks.values()), ctx.primitives.bit)
+    return lambda start: conditions(picks[start])
 
 
 @lowers(tt.StoreOp)

@@ -34,6 +34,9 @@ class Primitives(Protocol):
     def copied(self, value: Value) -> Value:
         """An i32 as one of which LLVM knows nothing."""
 
+    def bit(self, word: Value, number: int) -> Value:
+        """A bit of an i32, as a condition."""
+
     def warp_uniform(self, value: Value) -> Value:
         """An i32 that all lanes have alike, so that machine code knows."""
 

@@ -6,12 +6,13 @@ its distance to the others is lost on LLVM, which looks for constants in scalar 
 arithmetic behind an element is repeated on scalars; what nobody uses then, LLVM drops.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.dialect import isa, names_of
 from proton.dialect.emit import remade
-from proton.dialect.mlir import Operation, Value, arith, ir, llvm, vector
+from proton.dialect.mlir import Operation, Value, arith, func, ir, llvm, vector
 from proton.dialect.walk import defining_op, producer_of
 
 _GEP = llvm.GEPOp
@@ -23,6 +24,10 @@ _REPEATED = names_of(
 )
 _OF_BITS = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShRUIOp, arith.ShRSIOp)
 _LOGIC = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+
+
+_BITS = [1 << place for place in range(31)] + [-(1 << 31)]  # of an i32
+Element = tuple[Value, int]  # of a vector, and its number there
 
 
 def is_repeated(op: Operation) -> bool:
@@ -62,6 +67,31 @@ def _constant_of(scalar: Value) -> int | None:
     return int(ir.IntegerAttr(value).value) if isinstance(value, ir.IntegerAttr) else None
 
 
+def _is_behind(value: Value) -> bool:
+    """True if the insertion point is behind the op of a value, in its block or in one inside it."""
+    block, here = defining_op(value).block, ir.InsertionPoint.current.block
+    while here != block:
+        owner = here.owner.operation
+        if isa(owner, func.FuncOp):
+            return False
+        here = owner.block
+    return True
+
+
+def _packed(conditions: Sequence[Value]) -> list[Value]:
+    """Conditions as bits of i32, made behind the last of them."""
+    words = []
+    op = defining_op(conditions[-1])
+    with ir.InsertionPoint.after(op), op.location:
+        for first in range(0, len(conditions), 32):
+            part = conditions[first : first + 32]
+            bits = [v.select(one, v.i32(_BITS[place]), v.i32(0)) for place, one in enumerate(part)]
+            words.append(
+                functools.reduce(lambda left, right: v.binary(llvm.OrOp, left, right), bits)
+            )
+    return words
+
+
 class Scalars:
     """Elements of vectors, each made once, right behind the vector's own op."""
 
@@ -70,6 +100,8 @@ class Scalars:
         self.parts: dict[Value, dict[tuple[int, ...], Value]] = {}  # by vector and indices
         self.apart: dict[Value, tuple[Value, int]] = {}  # what `constant_apart` said
         self.largest: dict[Value, int | None] = {}  # what `_most` said
+        self.asked: dict[Sequence[Element], dict[Element, Value]] = {}  # for `conditions`
+        self.words: dict[Sequence[Element], list[Value]] = {}  # of them, as bits
 
     def element(self, value: Value, index: int) -> Value:
         """Element `index` of a vector; a scalar is its own."""
@@ -156,6 +188,32 @@ class Scalars:
         if op is not None and op.name in _LOGIC:
             return self._repeat(op, [self.condition(operand, index) for operand in op.operands])
         return v.extract(value, index)
+
+    def conditions(
+        self, elements: Sequence[Element], bit: Callable[[Value, int], Value]
+    ) -> Callable[[Element], Value]:
+        """What gives each of some elements of vectors of i1. The first who asks has each computed
+        there. For those behind it they are bits of words, of which `bit` gives one: ptxas has
+        fewer predicates, and would have each load wait for the one before."""
+        known = self.asked.get(elements)
+        if known and _is_behind(next(iter(known.values()))):
+            if elements not in self.words:
+                self.words[elements] = _packed(list(known.values()))
+            words, places = self.words[elements], list(known)
+
+            def kept(element: Element) -> Value:
+                word, place = divmod(places.index(element), 32)
+                return bit(words[word], place)
+
+            return kept
+        made = self.asked[elements] = {}
+        self.words.pop(elements, None)
+
+        def computed(element: Element) -> Value:
+            made[element] = self.condition(*element)
+            return made[element]
+
+        return computed
 
     def some(self, value: Value, indices: Sequence[int]) -> Value:
         """Some elements of a vector, as a vector; a scalar is its own."""

@@ -74,6 +74,13 @@ def copied(value: Value) -> Value:
     return assembly("mov.b32 $0, $1;", "=r,r", value.type, value, effects=False)
 
 
+def bit(word: Value, number: int) -> Value:
+    """A bit of an i32, as a condition. `ptxas` makes one instruction (R2P) of seven; LLVM would
+    shift the word for each."""
+    text = f"{{ .reg .b32 bit; and.b32 bit, $1, {1 << number}; setp.ne.b32 $0, bit, 0; }}"
+    return assembly(text, "=b,r", v.integer(1), word, effects=False)
+
+
 def program_id(axis: int) -> Value:
     """The program's place in the grid, i32."""
     return _read(f"ctaid.{'xyz'[axis]}", 0, MAX_GRID[axis])
