@@ -8,7 +8,7 @@ from proton.dialect.attributes import NON_NEGATIVE
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, Value, arith, func, ir, scf
 from proton.dialect.regions import ForLoop, If
-from proton.dialect.walk import defining_op
+from proton.dialect.walk import constant_in, defining_op
 
 _NON_NEGATIVE = names_of(arith.ExtUIOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
 INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
@@ -87,7 +87,7 @@ class _Signs:
         if isa(op, arith.RemSIOp):  # has the dividend's sign
             return self._seems(op.operands[0])
         if isa(op, arith.SubIOp):
-            return _counts_from(*op.operands)
+            return _counts_from(*op.operands) or _counts_back(*op.operands)
         if isa(op, arith.DivSIOp):
             return self._seems(op.operands[0]) and self._divides(op.operands[1])
         if isa(op, arith.ConstantOp):
@@ -150,3 +150,19 @@ def _counts_from(value: Value, start: Value) -> bool:
         return False
     loop = ForLoop(owner)
     return bool(value == loop.induction_var and start == loop.bounds[0])
+
+
+def _counts_back(start: Value, variable: Value) -> bool:
+    """True if `variable` is that of a loop, and what it is taken from the loop's end, or one less:
+    a loop that counts back."""
+    if defining_op(variable) is not None:
+        return False
+    owner = variable.owner.owner.operation
+    if not isa(owner, scf.ForOp) or variable != ForLoop(owner).induction_var:
+        return False
+    end, op = ForLoop(owner).bounds[1], defining_op(start)
+    is_sum = isa(op, arith.AddIOp, arith.SubIOp) and op.operands[0] == end
+    less = constant_in(op.operands[1]) if is_sum else None
+    if start == end or less is None:
+        return bool(start == end)
+    return bool((less.value if isa(op, arith.SubIOp) else -less.value) <= 1)

@@ -228,3 +228,17 @@ def test_the_last_16_bytes_of_a_row_are_written_by_threads_where_a_tensor_ends_i
     ttgir = kernel.asm["ttgir"]
     assert "ttng.async_tma_copy_local_to_global" in ttgir
     assert ("ttng.local_to_global" in ttgir) == bool(columns % 16)
+
+
+@proton.jit
+def reversed_rows(x, y, n, AHEAD: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    """Blocks from the last one to the first, or to one before that."""
+    for i in range(n):
+        y.store([(n - AHEAD - i) * M, 0], x.load([i * M, 0]))
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_blocks_of_a_loop_that_counts_back_are_not_before_the_tensor(ahead: int) -> None:
+    x, y = (TensorDescriptor(tl.float16, [256, 64], [64, 1], [16, 64]) for _ in range(2))
+    kernel = reversed_rows.warmup(x, y, 16, AHEAD=ahead, M=16, N=64, target=TARGET)
+    assert ("ttng.local_to_global" in kernel.asm["ttgir"]) == (ahead == 2)

@@ -8,6 +8,7 @@ import pytest
 
 from proton.analysis.axis_info import AxisInfos, adjacent_elements, vector_elements
 from proton.analysis.axis_rules import AxisInfo, element_bytes
+from proton.analysis.signs import is_non_negative
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.dialect.tt import is_pointer_like
@@ -439,6 +440,37 @@ def test_an_argument_that_says_its_sign_has_regular_quotients(name: str, divisor
     assert (unknown.contiguity, unknown.constancy) == ((1,), (1,))
     sharp = known.constancy if name == "divsi" else known.contiguity
     assert sharp == (runs,)
+
+
+COUNTED_BACK = """
+func.func @kernel(%lower: i32, %upper: i32) {{
+  %step = arith.constant {step} : i32
+  %other = arith.constant {other} : i32
+  scf.for %i = %lower to %upper step %step : i32 {{
+    %start = arith.{kind} %upper, %other : i32
+    %left = arith.subi %start, %i : i32
+    %there = arith.subi %lower, %i : i32
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["addi", "subi"])
+@pytest.mark.parametrize("ahead", [-3, -1, 0, 1, 2])
+def test_what_is_left_of_a_loop_is_not_negative(kind: str, ahead: int, rng: Any) -> None:
+    """From its end, or one less; two less are, in the last iteration of some loops."""
+    step = int(rng.integers(1, 4))
+    other = ahead if kind == "subi" else -ahead
+    with mlir_context():
+        module = ir.Module.parse(COUNTED_BACK.format(step=step, other=other, kind=kind))
+        loop = module.body.operations[0].regions[0].blocks[0].operations[2]
+        _, left, there, _ = loop.regions[0].blocks[0].operations
+        assert is_non_negative(left.result) == (ahead <= 1)
+        assert not is_non_negative(there.result)
+    lower, upper = np.sort(rng.integers(-20, 20, 2))
+    numbers = upper - ahead - np.arange(lower, upper, step)
+    assert ahead > 1 or (numbers >= 0).all()
 
 
 def test_a_parameter_is_what_all_call_sites_agree_on() -> None:
