@@ -156,7 +156,7 @@ class KeepOperandsInMemory(Pass):
     def _is_enough(
         self, module: Module, function: Operation, words: int, waiting: list[Value]
     ) -> bool:
-        """True if so many words fit into the registers of a thread, and an SM would not have half
+        """True if so many words fit into the registers of a thread, and an SM would not have a quarter
         as many programs more with these operands in shared memory."""
         facts, threads = self.target.facts, self.target.warp_size * ttg.num_warps(module)
         taken = allocate(call_graph(module))[function_name(function)].size
@@ -168,7 +168,7 @@ class KeepOperandsInMemory(Pass):
 
         left = words - sum(map(registers, waiting))
         with_them = programs(left, taken + sum(map(_bytes, waiting)))
-        is_worth_it = 2 * with_them >= 3 * programs(words, taken)
+        is_worth_it = 4 * with_them >= 5 * programs(words, taken)
         return words <= facts.max_registers and not is_worth_it
 
     def _room(self, module: Module, function: Operation, loop: "_Loop") -> int:

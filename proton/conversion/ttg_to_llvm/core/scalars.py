@@ -78,6 +78,11 @@ def _is_behind(value: Value) -> bool:
     return True
 
 
+def _is_one_comparison(value: Value) -> bool:
+    op = defining_op(value)
+    return isa(op, arith.CmpIOp) and v.bits_of(v.element(op.operands[0])) <= 32
+
+
 def _packed(conditions: Sequence[Value]) -> list[Value]:
     """Conditions as bits of i32, made behind the last of them."""
     words = []
@@ -194,7 +199,10 @@ class Scalars:
     ) -> Callable[[Element], Value]:
         """What gives each of some elements of vectors of i1. The first who asks has each computed
         there. For those behind it they are bits of words, of which `bit` gives one: ptxas has
-        fewer predicates, and would have each load wait for the one before."""
+        fewer predicates, and would have each load wait for the one before. What is one comparison
+        of a word is computed by each: with bits a norm of rows took 1.15 of its time."""
+        if all(map(_is_one_comparison, {value for value, _ in elements})):
+            return lambda element: self.condition(*element)
         known = self.asked.get(elements)
         if known and _is_behind(next(iter(known.values()))):
             if elements not in self.words:
