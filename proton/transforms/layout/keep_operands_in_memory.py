@@ -156,8 +156,8 @@ class KeepOperandsInMemory(Pass):
     def _is_enough(
         self, module: Module, function: Operation, words: int, waiting: list[Value]
     ) -> bool:
-        """True if so many words fit into the registers of a thread, and an SM would not have a quarter
-        as many programs more with these operands in shared memory."""
+        """True if so many words fit into the registers of a thread, and an SM would not
+        have a quarter as many programs more with these operands in shared memory."""
         facts, threads = self.target.facts, self.target.warp_size * ttg.num_warps(module)
         taken = allocate(call_graph(module))[function_name(function)].size
 
