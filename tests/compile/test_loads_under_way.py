@@ -126,9 +126,9 @@ def paged(x_ptr, size_ptr, out_ptr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize(("block", "warps"), [(512, 1), (1024, 2), (2048, 4)])
 def test_nothing_stands_between_loads(
-    block: int, warps: int, monkeypatch: pytest.MonkeyPatch
+    block: int, warps: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With as many threads on an SM a thread waits less often."""
+    """With as many threads on an SM a thread waits less often, and gives the same."""
     of: dict[str, Any] = {"BLOCK": block, "target": HOPPER, "num_warps": warps}
     monkeypatch.setattr(compiler, "_more_loads", lambda fn, ptx, cubin, *_: (ptx, cubin))
     with proton.knobs.scope(always_compile=True):
@@ -141,6 +141,13 @@ def test_nothing_stands_between_loads(
     assert after.all_bytes == plain.all_bytes
     rooms = [HOPPER.facts.programs_by_registers(k.n_regs, 32 * warps) for k in (found, before)]
     assert rooms[0] >= rooms[1]
+    size = int(rng.integers(block, 2 * block))
+    x, out = rng.integers(-99, 99, 2 * block // 16), np.zeros(2 * block, np.int64)
+    numbers = [x, np.array([size]), out]
+    run_on_arrays(found.asm["ptx"], (1, 1, 1), 32 * warps, found.shared, numbers, rng)
+    at = np.arange(size)
+    np.testing.assert_array_equal(out[:size], x[at // 16] * 16 + at % 16)
+    assert not out[size:].any()
 
 
 def test_where_loads_are_together() -> None:

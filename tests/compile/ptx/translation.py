@@ -192,6 +192,8 @@ class Translation:
             return self._access(parts, operands, guard)
         if text in _CARRIES:
             return self._with_carry(text, operands, guard)
+        if name == "pmevent" and instruction.guard is None:
+            return []  # it holds the assembler back, and nothing else
         if name in _OPAQUE:
             place = self.given(lambda run: run.bound_to(instruction))
             return [f"m.{name}({place}, {guard})"]
