@@ -1,5 +1,5 @@
-"""Random dots in Gluon, of random views of memory, against numpy: on the machine for PTX and on a
-CPU. What is refused must be refused by both, in words that name the op."""
+"""Random dots in Gluon, of random views of memory, and random copies, against numpy: on the machine
+for PTX and on a CPU. What is refused must be refused by both, in words that name the op."""
 
 import contextlib
 from dataclasses import dataclass, field
@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import proton
+from proton import gluon
 from proton.gluon import language as gl
+from proton.gluon.language.nvidia.ampere import async_copy
 from tests.compile.ptx.emulation import Emulation
 from tests.cpu.harness import kernels_once
 from tests.draws import TIMES
@@ -182,3 +184,63 @@ def check(seed: int, number: int) -> bool:
 def test_random_dots(session_seed: int) -> None:
     runs = [check(session_seed, number) for number in range(6 * TIMES)]
     assert sum(runs) > len(runs) // 2
+
+
+@gluon.jit
+def copied(x, y, m, n, M: gl.constexpr, N: gl.constexpr, pitch: gl.constexpr, begin: gl.constexpr,
+           waits: gl.constexpr, layout: gl.constexpr, memory: gl.constexpr,
+           after: gl.constexpr):  # fmt: skip
+    """Blocks that lie one behind the other, of which one has two masks, one the rows', one none."""
+    count: gl.constexpr = len(waits)
+    buffers = gl.allocate_shared_memory(x.dtype.element_ty, [count, M, N], memory)
+    i, j = gl.arange(0, M)[:, None], gl.arange(0, N)[None, :]
+    at = gl.set_auto_layout(i * pitch + j, layout)
+    rows, both = gl.set_auto_layout(i < m, layout), gl.set_auto_layout((i < m) & (j < n), layout)
+    for k in gl.static_range(count):
+        mask = both if k == 0 else rows if k == 1 else None
+        async_copy.async_load(buffers.index(k), x + begin + k * M * pitch + at, mask)
+        async_copy.commit_group()
+    out = gl.set_auto_layout(i * N + j, after)
+    for k in gl.static_range(count):
+        async_copy.wait_group(waits[k])
+        gl.store(y + k * M * N + out, buffers.index(k).load(after))
+
+
+def _power(rng: np.random.Generator, low: int, high: int) -> int:
+    return 1 << int(rng.integers(low, high))
+
+
+def _blocked(rng: np.random.Generator, warps: int) -> gl.BlockedLayout:
+    lanes, down = _power(rng, 0, 6), _power(rng, 0, warps.bit_length())
+    per_thread, order = [_power(rng, 0, 3) for _ in range(2)], rng.permutation(2).tolist()
+    return gl.BlockedLayout(per_thread, [lanes, 32 // lanes], [down, warps // down], order)
+
+
+def check_copies(seed: int, number: int) -> None:
+    """Copies by threads in groups, which are waited for as late as may be, or earlier."""
+    rng = np.random.default_rng([seed, number])
+    dtype = rng.choice([np.int8, np.float16, np.float32, np.int64])
+    m, n, warps = _power(rng, 1, 6), _power(rng, 1, 6), _power(rng, 0, 3)
+    pitch, begin = n + int(rng.choice([0, 0, 8, 3])), int(rng.choice([0, 4, 16]))
+    order = rng.permutation(2).tolist()
+    memory = gl.SwizzledSharedLayout(*(_power(rng, 0, 4) for _ in range(3)), order)
+    if number % 3 == 0:
+        memory = gl.PaddedSharedLayout.with_identity_for([[16, 4]], [m, n], order)
+    waits = tuple(int(rng.integers(0, 3 - k)) for k in range(3))
+    x, y = rng.integers(-99, 99, 3 * m * pitch + begin).astype(dtype), np.zeros((3, m, n), dtype)
+    rows, columns = int(rng.integers(0, m + 1)), int(rng.integers(0, n + 1))
+    layouts = _blocked(rng, warps), memory, _blocked(rng, warps)
+    wanted = x[begin:].reshape(3, m, pitch)[..., :n].copy()
+    wanted[:2, rows:] = wanted[0, :, columns:] = 0
+    for on_gpu in (True, False):
+        y[:] = 77
+        with Emulation(warps, rng).installed() if on_gpu else contextlib.nullcontext():
+            given = rows, columns, m, n, pitch, begin, waits, *layouts
+            copied[(1,)](x, y, *given, num_warps=warps)
+        assert (y == wanted).all(), (dtype, on_gpu, given)
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_random_copies(session_seed: int) -> None:
+    for number in range(8 * TIMES):
+        check_copies(session_seed, number)
