@@ -991,6 +991,29 @@ def dots_of_warps_and_threads(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def by_threads_of_a_group(a, b, c, N: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 2], [4, 8], [1, gl.num_warps()], [1, 0])
+    at = gl.arange(0, N)[:, None] * N + gl.arange(0, N)[None, :]
+    left = gl.load(gl.set_auto_layout(a + at, gl.DotOperandLayout(0, layout, 0)))
+    right = gl.load(gl.set_auto_layout(b + at, gl.DotOperandLayout(1, layout, 0)))
+    gl.store(c + at, gl.dot_fma(left, right, gl.zeros([N, N], gl.float32, layout)))
+
+
+@gluon.jit
+def by_threads_of_groups(a, b, c, N: gl.constexpr):
+    calls = [(by_threads_of_a_group, (a, b, c + k * N * N, N)) for k in (0, 1, 2)]
+    gl.warp_specialize(calls, [2, 1], [24, 24])
+
+
+@check
+def dots_by_groups_of_other_sizes(rng: np.random.Generator) -> None:
+    a, b = rng.integers(-8, 8, (2, 32, 32)).astype(np.float32)
+    c = np.zeros((3, 32, 32), np.float32)
+    by_threads_of_groups[(1,)](a, b, c, 32, num_warps=4)
+    assert (c == a @ b).all()
+
+
+@gluon.jit
 def by_threads_in_batches(a, b, c, N: gl.constexpr, K: gl.constexpr, layout: gl.constexpr):
     batch = gl.arange(0, 4)[:, None, None]
     m, n, k = gl.arange(0, 16), gl.arange(0, N), gl.arange(0, K)
