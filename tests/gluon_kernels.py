@@ -991,26 +991,23 @@ def dots_of_warps_and_threads(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
-def by_threads_of_a_group(a, b, c, N: gl.constexpr):
-    layout: gl.constexpr = gl.BlockedLayout([1, 2], [4, 8], [1, gl.num_warps()], [1, 0])
-    at = gl.arange(0, N)[:, None] * N + gl.arange(0, N)[None, :]
-    left = gl.load(gl.set_auto_layout(a + at, gl.DotOperandLayout(0, layout, 0)))
-    right = gl.load(gl.set_auto_layout(b + at, gl.DotOperandLayout(1, layout, 0)))
-    gl.store(c + at, gl.dot_fma(left, right, gl.zeros([N, N], gl.float32, layout)))
+def written_by_a_group(c, N: gl.constexpr, who: gl.constexpr):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [gl.num_warps(), 1], [16, 8])
+    rows = who * N + gl.arange(0, N)[:, None]  # of the same numbers as the columns
+    gl.store(c + rows * N + gl.arange(0, N)[None, :], gl.full([N, N], who, gl.int32, layout))
 
 
 @gluon.jit
-def by_threads_of_groups(a, b, c, N: gl.constexpr):
-    calls = [(by_threads_of_a_group, (a, b, c + k * N * N, N)) for k in (0, 1, 2)]
-    gl.warp_specialize(calls, [2, 1], [24, 24])
+def written_by_groups(c, N: gl.constexpr):
+    calls = [(written_by_a_group, (c, N, who)) for who in (0, 1, 2)]
+    gl.warp_specialize(calls, [4, 8], [24, 24])  # none is idle
 
 
 @check
-def dots_by_groups_of_other_sizes(rng: np.random.Generator) -> None:
-    a, b = rng.integers(-8, 8, (2, 32, 32)).astype(np.float32)
-    c = np.zeros((3, 32, 32), np.float32)
-    by_threads_of_groups[(1,)](a, b, c, 32, num_warps=4)
-    assert (c == a @ b).all()
+def addresses_of_groups_of_other_sizes(rng: np.random.Generator) -> None:
+    c = np.full((3, 64, 64), -1, np.int32)
+    written_by_groups[(1,)](c, 64, num_warps=4)
+    assert (c == np.arange(3)[:, None, None]).all()
 
 
 @gluon.jit
