@@ -51,9 +51,7 @@ class TensorMap:
         row = found.box[0] * found.size
         assert all(0 < size <= 256 for size in found.box), f"{found} has no such boxes"
         assert not row % 16, f"{found} has rows of boxes of {row} bytes"
-        assert not found.swizzle or row <= found.swizzle, (
-            f"{found} has longer rows than its swizzle"
-        )
+        assert not found.swizzle or row <= found.swizzle, f"{found}: rows beyond the swizzle"
         cls.known.append(found)
         return [_MARK, len(cls.known) - 1] + [0] * (_WORDS - 2)
 
