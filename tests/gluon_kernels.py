@@ -933,6 +933,38 @@ def dots_of_parts_of_memory(rng: np.random.Generator) -> None:
 
 
 @gluon.jit
+def in_turns(a, c, before, D: gl.constexpr, steps):
+    """A matrix in one of two buffers that are no matrices, behind 16400 bytes of others."""
+    result: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
+    rows: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    row: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    flat: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    at = gl.arange(0, D)[:, None] * D + gl.arange(0, D)[None, :]
+    first = gl.allocate_shared_memory(gl.int32, [1025, 4], flat)
+    first.index(1).store(gl.full([4], 7, gl.int32, row))
+    one = gl.allocate_shared_memory(gl.float16, [D * D], flat)
+    other = gl.allocate_shared_memory(gl.float16, [D * D], flat)
+    acc = gl.zeros([D, D], gl.float32, result)
+    for _ in range(steps):
+        matrix = one.reinterpret(gl.float16, [D, D], gl.NVMMASharedLayout(128, 16))
+        matrix.store(gl.load(gl.set_auto_layout(a + at, rows)))
+        fence_async_shared()
+        acc = warpgroup_mma(matrix, matrix, acc)
+        one, other = other, one
+    gl.store(c + at, acc)
+    gl.store(before + gl.arange(0, 4, layout=row), first.index(1).load(row))
+
+
+@check
+def dots_of_buffers_that_loops_carry(rng: np.random.Generator) -> None:
+    a = rng.integers(-4, 4, (64, 64)).astype(np.float16)
+    c, before = np.zeros((64, 64), np.float32), np.zeros(4, np.int32)
+    in_turns[(1,)](a, c, before, 64, 3, num_warps=4)
+    assert (c == 3 * (a.astype(np.float32) @ a.astype(np.float32))).all()
+    assert (before == 7).all()
+
+
+@gluon.jit
 def by_each_warp(a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, layout: gl.constexpr,
                  WIDTH: gl.constexpr, BY_THREADS: gl.constexpr):  # fmt: skip
     at = gl.arange(0, M)[:, None] * K + gl.arange(0, K)[None, :]
@@ -956,6 +988,26 @@ def dots_of_warps_and_threads(rng: np.random.Generator) -> None:
         c = np.zeros((32, 32), np.float32)
         by_each_warp[(1,)](a, b, c, 32, 32, 32, layout, width, by_threads, num_warps=4)
         assert (c == 3 + a.astype(np.float32) @ b.astype(np.float32)).all()
+
+
+@gluon.jit
+def written_by_a_group(c, N: gl.constexpr, who: gl.constexpr):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [gl.num_warps(), 1], [16, 8])
+    rows = who * N + gl.arange(0, N)[:, None]  # of the same numbers as the columns
+    gl.store(c + rows * N + gl.arange(0, N)[None, :], gl.full([N, N], who, gl.int32, layout))
+
+
+@gluon.jit
+def written_by_groups(c, N: gl.constexpr):
+    calls = [(written_by_a_group, (c, N, who)) for who in (0, 1, 2)]
+    gl.warp_specialize(calls, [4, 8], [24, 24])  # none is idle
+
+
+@check
+def addresses_of_groups_of_other_sizes(rng: np.random.Generator) -> None:
+    c = np.full((3, 64, 64), -1, np.int32)
+    written_by_groups[(1,)](c, 64, num_warps=4)
+    assert (c == np.arange(3)[:, None, None]).all()
 
 
 @gluon.jit

@@ -29,13 +29,7 @@ def alignment(op: Operation) -> int:
     """What the bytes of an op must begin at a multiple of: swizzles count from there."""
     if isa(op, func.CallOp):
         return MATRIX_ALIGNMENT
-    if has(op, AllocatesShared):
-        type_ = op.results[0].type
-        _, element = ttg.mem_desc_block(type_)
-        if matrix_of(ttg.mem_desc_view(type_), stored_bytes(element)) is not None:
-            return MATRIX_ALIGNMENT
-        return max(ALIGNMENT, *_of_users(op.results[0]))
-    return ALIGNMENT
+    return max(ALIGNMENT, *_asked(op.results[0])) if has(op, AllocatesShared) else ALIGNMENT
 
 
 def is_exchanged(value: Value, layout: LinearLayout) -> bool:
@@ -44,22 +38,24 @@ def is_exchanged(value: Value, layout: LinearLayout) -> bool:
     return not isinstance(way, Permutation)
 
 
-def _of_users(memory: Value) -> list[int]:
-    """What users of memory, or of a part of it, ask of its address: those that make other elements
-    of it that they may be a swizzled matrix, TMA that boxes begin where it can."""
-    found = [0]
+def _asked(memory: Value) -> list[int]:
+    """What memory, or a part of it, asks of the address: a swizzled matrix that its pattern begins
+    there, TMA that boxes begin where it can. What control flow or a call passes on may become
+    either."""
+    shape, element = ttg.mem_desc_block(memory.type)
+    bytes_ = stored_bytes(element)
+    is_matrix = matrix_of(ttg.mem_desc_view(memory.type), bytes_) is not None
+    found = [MATRIX_ALIGNMENT if is_matrix else 0]
     for user in users(memory):
         if isa(user, ttng.AsyncTMACopyOp, ttng.AsyncTMAStoreOp):
             is_flat = len(ttg.mem_desc_view(memory.type).shape) == 1
             found.append(BOX_ALIGNMENT if is_flat else MATRIX_ALIGNMENT)
         elif isa(user, ttng.TensorMapCreateOp):
             found.append(BOX_ALIGNMENT)
-        elif has(user, PassesMemory):
-            types = [memory.type, *(result.type for result in user.results)]
-            elements = {ttg.mem_desc_block(t)[1] for t in types if ttg.is_mem_desc(t)}
-            found += [MATRIX_ALIGNMENT] if len(elements) > 1 else []
-            for result in user.results:
-                found += _of_users(result)
+        elif has(user, PassesMemory) and user.results:
+            found += _asked(user.results[0])
+        elif has(user, PassesMemory) or isa(user, func.CallOp) or user.regions:
+            found.append(min(MATRIX_ALIGNMENT, prod(shape) * bytes_))
     return found
 
 

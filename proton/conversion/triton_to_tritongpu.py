@@ -79,7 +79,7 @@ class TritonToTritonGPU(Pass):
     def _type(self, type_: Type, op: Operation) -> Type:
         if not is_tensor(type_) or type_.encoding is not None:
             return type_
-        warps = group_warps(op, self.num_warps) if self.program_warps else self.num_warps
+        warps = group_warps(op, self.program_warps or self.num_warps, self.num_warps)
         return with_layout(type_, shapes.default(tuple(type_.shape), warps, self.lanes))
 
     def _check_sizes(self, ops: list[Operation]) -> None:

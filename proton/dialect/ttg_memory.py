@@ -387,8 +387,8 @@ class MeetOp(TTG.Operation, name="meet", traits=[t.Writes, t.Barrier]):
     """`ttg.meet`: all warps of the program, each in its own group, come here before any goes on."""
 
 
-def group_warps(op: Operation, program: int) -> int:
-    """How many warps run an op in a program of so many."""
+def group_warps(op: Operation, program: int, default: int) -> int:
+    """How many warps run an op in a program of so many; `default` where no groups are around it."""
     around: list[tuple[Operation, bool]] = []
     inner, outer = op, op.parent
     while outer is not None and outer.operation.name != "func.func":
@@ -396,7 +396,7 @@ def group_warps(op: Operation, program: int) -> int:
         if isa(parent, WarpSpecializeOp):
             around.append((parent, inner.block == parent.regions[0].blocks[0]))
         inner, outer = parent, parent.parent
-    warps = program
+    warps = program if around else default
     for parent, is_first in reversed(around):
         first = int(ir.IntegerAttr(parent.attributes["warps"]).value)
         warps = first if is_first else warps - first

@@ -39,7 +39,8 @@ def _dot(
             "pass tl.float32 or the like",
         )
     shape = _dot_shape(a, b)
-    type_ = ty.block_type(_dot_type(a.dtype, b.dtype, out_dtype, acc), shape)
+    given = acc.dtype if isinstance(acc, tensor) else None
+    type_ = ty.block_type(dot_type("tl.dot", a.dtype, b.dtype, given, out_dtype), shape)
     if acc is None:
         acc = constant(0, type_)
     elif not isinstance(acc, tensor) or acc.shape != shape:
@@ -120,30 +121,31 @@ def _dot_shape(a: tensor, b: tensor) -> tuple[int, ...]:
     return *a.shape[:-1], b.shape[-1]
 
 
-def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: object) -> ty.dtype:
+def dot_type(
+    what: str, a: ty.dtype, b: ty.dtype, acc: ty.dtype | None, out: ty.dtype | None = None
+) -> ty.dtype:
     """The type of the result, by Triton's rule: `out` and the accumulator choose where fp16 or
     fp8 leave a choice."""
     if a != b and not (a.is_fp8() and b.is_fp8()):
-        raise error(f"tl.dot: both sides must have one dtype, got {a} and {b}", "cast one side")
+        raise error(f"{what}: both sides must have one dtype, got {a} and {b}", "cast one side")
     if a.is_int() and a != ty.int8:
-        raise error(f"tl.dot takes int8 among integers, got {a}", "convert with .to(tl.float32)")
+        raise error(f"{what} takes int8 among integers, got {a}", "convert with .to(tl.float32)")
     if out == ty.bfloat16 and not a.is_int():
         raise error(
-            "tl.dot: out_dtype cannot be bfloat16",
+            f"{what}: out_dtype cannot be bfloat16",
             "leave it out, and convert the result with .to(tl.bfloat16)",
         )
-    found = acc.dtype if isinstance(acc, tensor) else None
     if a.is_fp16() or a.is_fp8():
-        result = out or found or ty.float32
+        result = out or acc or ty.float32
         if result not in (ty.float16, ty.float32):
             raise error(
-                f"tl.dot of {a} gives float32 or float16, not {result}", "convert the result"
+                f"{what} of {a} gives float32 or float16, not {result}", "convert the result"
             )
     else:
         result = ty.int32 if a.is_int() else ty.float64 if a.is_fp64() else ty.float32
-    if found is not None and found != result:
+    if acc is not None and acc != result:
         raise error(
-            f"tl.dot of {a} gives {result}, and acc is {found}",
+            f"{what} of {a} gives {result}, and acc is {acc}",
             f"accumulate in {result}, and convert the result",
         )
     return result

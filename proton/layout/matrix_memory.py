@@ -82,6 +82,11 @@ class MatrixMemory:
         place = self.places.apply(dim0=row, dim1=column)
         return place["offset"] * self.element_bytes
 
+    @property
+    def alignment(self) -> int:
+        """Bytes that it begins at a multiple of: a swizzle goes by addresses."""
+        return max(UNIT, ROWS * self.swizzle)
+
     def descriptor(self, k_axis: int) -> int:
         """The bits of a descriptor but for the address: the strides, and the swizzle.
 

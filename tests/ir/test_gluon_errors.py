@@ -11,7 +11,8 @@ from proton import gluon
 from proton.frontend.gluon.names import as_named_in
 from proton.gluon import language as gl
 from proton.gluon.language.nvidia import hopper
-from proton.gluon.language.nvidia.hopper import mbarrier, tma
+from proton.gluon.language.nvidia.ampere import mma_v2
+from proton.gluon.language.nvidia.hopper import mbarrier, tma, warpgroup_mma
 
 TARGET = proton.GPUTarget("cuda", 90)
 FOUR = gl.constexpr(gl.BlockedLayout([4], [32], [4], [0]))
@@ -54,8 +55,8 @@ def branching(x, n):
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
-        (meeting, r"Layout mismatch .*\[4\].*\(of line 25 of .*vs .*\[1\].*\(of line 26 of "),
-        (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 33 of "),
+        (meeting, r"Layout mismatch .*\[4\].*\(of line 26 of .*vs .*\[1\].*\(of line 27 of "),
+        (choosing, r"Layout mismatch .*\[1\].* vs .*\[4\].*\(of line 34 of "),
         (
             carrying,
             r"Loop-carried variable value has initial type .*\[4\].*the loop makes it .*\[1\]",
@@ -254,6 +255,11 @@ def of_memory(x, WHAT: gl.constexpr, LAYOUT: gl.constexpr, PART: gl.constexpr):
         memory.gather(gl.zeros([4, 128], gl.int32, ROWS), 0)
     if WHAT == "blocks":
         memory.reinterpret(shape=[256], layout=OF_BLOCKS)
+    if WHAT == "beyond":
+        memory.index(PART).reinterpret(shape=[256], layout=ROW)
+    if WHAT == "words":
+        words = gl.allocate_shared_memory(gl.int32, [9, 1], LAYOUT)
+        words.slice(PART, 4).reinterpret(shape=[4], layout=ROW)
     barriers = mbarrier.allocate_mbarrier(batch=2)
     if WHAT == "barriers":
         mbarrier.wait(barriers, 0)
@@ -282,6 +288,8 @@ def test_memory_and_counts_are_checked(target: Any) -> None:
         ("whole", ROW, 0, r"store: memory of \[4, 128\] .* is 4 parts(.|\n)*memory.index"),
         ("gather", ROW, 0, r"gather: memory of \[4, 128\] .* is 4 parts"),
         ("blocks", MATRIX, 0, "reinterpret: blocks of a cluster would each have"),
+        ("beyond", ROW, 3, r"\[256\] elements of i32 are 1024 bytes, and the memory has 512"),
+        ("words", ROW, 1, "begins 4 bytes or a multiple behind that of others, and .* of 16"),
         ("barriers", ROW, 0, r"mbarrier.wait: memory of \[2, 1\] .* is 2 parts"),
         ("count", ROW, 0, "mbarrier.init: count must be at least 1, got 0"),
         ("arrive", ROW, -1, "mbarrier.arrive: count must be at least 1, got -1"),
@@ -296,6 +304,49 @@ def test_memory_and_counts_are_checked(target: Any) -> None:
         with pytest.raises(proton.CompilationError) as raised:
             of_memory.warmup(gl.int32, what, layout, part, grid=(1,), **options)
         assert re.search(said, str(raised.value)), (what, str(raised.value))
+        assert __file__ in str(raised.value)
+
+
+@gluon.jit
+def multiplying(x, BY: gl.constexpr, K: gl.constexpr, A: gl.constexpr, B: gl.constexpr,
+                ACC: gl.constexpr):  # fmt: skip
+    if BY == "threads":
+        layout: gl.constexpr = gl.BlockedLayout([4, 4], [4, 8], [4, 1], [1, 0])
+    else:
+        layout: gl.constexpr = gl.NVMMADistributedLayout([BY, 0], [4, 1], [16, 8])
+    acc = gl.zeros([64, 64], ACC, layout)
+    a = gl.zeros([64, K], A, gl.DotOperandLayout(0, layout, 0 if BY == "threads" else 2))
+    if BY == 3:
+        parts = gl.allocate_shared_memory(B, [17, 16 * K], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+        b_layout: gl.constexpr = gl.NVMMASharedLayout(128, 16, transposed=gl.int8 == B)
+        warpgroup_mma(a, parts.index(1).reinterpret(B, [K, 64], b_layout), acc)
+        return
+    b = gl.zeros([K, 64], B, gl.DotOperandLayout(1, layout, 0 if BY == "threads" else 2))
+    acc = gl.dot_fma(a, b, acc) if BY == "threads" else mma_v2(a, b, acc)
+
+
+@pytest.mark.parametrize("target", [None, TARGET], ids=["cpu", "cuda"])
+def test_operands_of_dots_are_checked(target: Any) -> None:
+    f16, f32, b15 = gl.float16, gl.float32, gl.float8e4b15
+    rows: list[tuple[Any, ...]] = [  # by, K, types, what is said
+        (2, 32, gl.uint8, gl.uint8, gl.int32, "mma_v2 takes int8 among integers, got u8"),
+        (2, 32, f16, gl.bfloat16, f32, "mma_v2: both sides must have one dtype"),
+        (2, 32, gl.int8, gl.int8, f32, "mma_v2 of i8 gives i32, and acc is fp32"),
+        (2, 32, b15, b15, f32, "mma_v2: no tensor core of .* takes fp8e4b15"),
+        (2, 8, f16, f16, f32, r"mma_v2: M, N and K must be at least \[16, 2, 16\], got .* 8\]"),
+        ("threads", 32, f16, f16, gl.bfloat16, "dot_fma of fp16 gives float32 or float16"),
+        ("threads", 32, gl.int16, gl.int16, gl.int32, "dot_fma takes int8 among integers"),
+        (3, 32, gl.uint16, gl.uint16, gl.int32, "warpgroup_mma takes int8 among integers, got u16"),
+        (3, 8, f16, f16, f32, r"warpgroup_mma: M, N and K must be at least \[64, 8, 16\]"),
+        (3, 8, f32, gl.float64, f32, "warpgroup_mma: both sides must have one dtype"),
+        (3, 8, gl.float64, gl.float64, gl.float64, "warpgroup_mma: no tensor core .* takes fp64"),
+        (3, 16, f16, f16, f32, "begins 512 bytes or a multiple .* of 1024"),
+    ]
+    options = {} if target is None else {"target": target}
+    for by, k, *types, said in rows:
+        with pytest.raises(proton.CompilationError) as raised:
+            multiplying.warmup(gl.int32, by, k, *types, grid=(1,), **options)
+        assert re.search(said, str(raised.value)), (said, str(raised.value))
         assert __file__ in str(raised.value)
 
 

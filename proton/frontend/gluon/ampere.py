@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from proton.base.chips.chip import MMAKind
+from proton.base.targets import GPUTarget
 from proton.base.words import shown
 from proton.dialect import tt, ttg, ttng
 from proton.dialect.builtin import i32_attr, string_attr
@@ -15,6 +17,7 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
+from proton.frontend.contractions import dot_type
 from proton.frontend.gluon.memory import accessed, type_of
 from proton.frontend.gluon.tensors import caching, converted
 from proton.frontend.interface import CodeGenerator
@@ -23,6 +26,7 @@ from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import item
 from proton.language import types as ty
 from proton.language.gluon import core
+from proton.language.gluon.core import shared_memory_descriptor
 from proton.language.gluon.layouts import (
     BlockedLayout,
     DistributedLinearLayout,
@@ -33,7 +37,7 @@ from proton.language.gluon.nvidia import ampere
 from proton.language.gluon.nvidia.ampere import async_copy, mbarrier
 from proton.language.gluon.types import distributed_type
 from proton.language.value import tensor
-from proton.layout.tensor_cores import mma_tiling_of
+from proton.layout.tensor_cores import K_BITS, MMA_LEAST_COLUMNS, MMA_ROWS, mma_tiling_of
 
 # Copies
 
@@ -207,8 +211,17 @@ def version_of(acc: distributed_type) -> list[int]:
     return acc.layout.version
 
 
-def check_shapes(a: Sequence[int], b: Sequence[int], acc: distributed_type, what: str) -> None:
-    """Raises CompilationError where sizes do not fit."""
+def check_sides(
+    g: CodeGenerator,
+    left: tensor,
+    right: tensor,
+    acc: distributed_type,
+    what: str,
+    kind: MMAKind | None = None,
+) -> None:
+    """Raises CompilationError where sizes do not fit, or types: those of tensor cores for a kind of
+    instruction (on a CPU of Hopper's)."""
+    (a, dtype), (b, other) = _side(left), _side(right)
     rank = len(acc.shape)
     fits = len(a) == len(b) == rank and a[-1] == b[-2]
     if not fits or (*a[:-1], b[-1]) != acc.shape or (*b[:-2],) != acc.shape[:-2]:
@@ -216,6 +229,28 @@ def check_shapes(a: Sequence[int], b: Sequence[int], acc: distributed_type, what
             f"{what}: shapes must fit, got {list(a)}, {list(b)} and {list(acc.shape)}",
             "(M, K), (K, N) and (M, N)",
         )
+    if kind is None and dtype.is_int() and dtype == other == acc.scalar:
+        return
+    dot_type(what, dtype, other, acc.scalar)
+    target = g.target if isinstance(g.target, GPUTarget) else GPUTarget("cuda", 90)
+    if kind is not None and target.facts.mma_of(kind, to_ir(dtype)) is None:
+        raise error(f"{what}: no tensor core of {target} takes {dtype}", "convert the operands")
+
+
+def check_least(sizes: Sequence[int], least: Sequence[int], what: str) -> None:
+    """Raises CompilationError where M, N or K are less than an instruction has."""
+    if any(size < need for size, need in zip(sizes, least, strict=True)):
+        raise error(
+            f"{what}: M, N and K must be at least {list(least)}, got {list(sizes)}",
+            "pad the operands, or use gl.dot_fma",
+        )
+
+
+def _side(value: tensor) -> tuple[Sequence[int], ty.dtype]:
+    """The sizes and the element of an operand, a tensor or memory."""
+    if isinstance(value, shared_memory_descriptor):
+        return type_of(value).shape, type_of(value).element_ty
+    return value.shape, value.dtype
 
 
 @generator_rule(ampere.mma_v2)
@@ -231,13 +266,15 @@ def _mma_v2(
             "version=[2, 0], or hopper.warpgroup_mma for [3, 0]",
         )
     left, right = (operand_of(value, side, type_, what) for side, value in enumerate((a, b)))
-    check_shapes(left.shape, right.shape, type_, what)
+    check_sides(g, left, right, type_, what, MMAKind.WARP)
     if len(type_.shape) != 2:
         raise error(f"{what} of {len(type_.shape)} dimensions is not supported", "loop over them")
     bits = left.dtype.primitive_bitwidth
     precision = g.dot_precision if input_precision is None else input_precision
     if bits == 32 and left.dtype.is_floating() and precision != "tf32":
         return _by_threads(g, left, right, acc, type_)
+    depth = left.shape[1]
+    check_least((*type_.shape, depth), (MMA_ROWS, MMA_LEAST_COLUMNS, K_BITS // bits), what)
     tiling = mma_tiling_of(type_.layout.linear(type_.shape))
     if tiling is None:
         raise error(
@@ -245,8 +282,8 @@ def _mma_v2(
             "instr_shape=[16, 8]",
         )
     sides = (
-        tiling.operand_a(left.shape[1], bits),
-        tiling.operand_b(right.shape[0], bits),
+        tiling.operand_a(depth, bits),
+        tiling.operand_b(depth, bits),
     )
     operands = [
         converted(value, DistributedLinearLayout.of(side))
@@ -271,5 +308,5 @@ def _dot_fma(g: CodeGenerator, a: object, b: object, acc: tensor) -> tensor:
     what = "dot_fma"
     type_ = accumulator(acc, BlockedLayout, what)
     left, right = (operand_of(value, side, type_, what) for side, value in enumerate((a, b)))
-    check_shapes(left.shape, right.shape, type_, what)
+    check_sides(g, left, right, type_, what)
     return _by_threads(g, left, right, acc, type_)

@@ -3,6 +3,7 @@
 from math import prod
 from typing import Any, cast
 
+from proton.base.chips.chip import MMAKind
 from proton.base.targets import GPUTarget
 from proton.base.words import shown
 from proton.dialect import tt_block, ttg, ttng
@@ -17,14 +18,15 @@ from proton.frontend.gluon.ampere import (
     always,
     arrive,
     barrier,
+    check_least,
     check_own_cta,
-    check_shapes,
+    check_sides,
     condition,
     count_of,
     operand_of,
     version_of,
 )
-from proton.frontend.gluon.memory import accessed, lies_as, offset_divisor, type_of
+from proton.frontend.gluon.memory import accessed, check_begin, lies_as, type_of
 from proton.frontend.gluon.tensors import caching, converted, hint_l2
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import to_bool
@@ -47,7 +49,13 @@ from proton.language.gluon.types import (
 from proton.language.value import tensor
 from proton.layout.linear import LinearLayout
 from proton.layout.shared_view import matrix_of
-from proton.layout.tensor_cores import WarpGroupTiling, group_tiling_of
+from proton.layout.tensor_cores import (
+    GROUP_ROWS,
+    K_BITS,
+    MMA_COLUMNS,
+    WarpGroupTiling,
+    group_tiling_of,
+)
 from proton.layout.tensor_map import ROW_BYTES, box_in
 
 
@@ -214,12 +222,8 @@ def _checked(
         )
     size = own.nbytes_per_cta // prod(own.shape)
     box = box_in(own.shape, size, linear)
-    if box is not None and (divisor := offset_divisor(found.handle)) % box.alignment:
-        raise error(
-            f"{what}: the memory begins {divisor} bytes or a multiple behind that of others, and "
-            f"copies take multiples of {box.alignment}",
-            "make blocks larger, or allocate each by itself",
-        )
+    if box is not None:
+        check_begin(found, box.alignment, what)
     indices = integers("coord", coord, ty.int32, len(block.shape))
     last = number_of(cast(Value, indices[-1]))
     if last is not None and last * size % ROW_BYTES:
@@ -348,13 +352,13 @@ def _warpgroup_mma(
         )
     left = _left(a, type_, tiling, what)
     right = accessed(b, f"{what}: b")
-    left_shape = type_of(left).shape if isinstance(left, shared_memory_descriptor) else left.shape
-    check_shapes(left_shape, type_of(right).shape, type_, what)
+    check_sides(g, left, right, type_, what, MMAKind.WARP_GROUP)
+    element, depth = type_of(right).element_ty, type_of(right).shape[0]
+    least = GROUP_ROWS, MMA_COLUMNS, K_BITS // element.primitive_bitwidth
+    check_least((*type_.shape, depth), least, what)
     _check_matrix(right, 1, tiling, what)
-    element = type_of(right).element_ty
     imprecise = 0
     if element.is_fp8():
-        depth = left_shape[-1]
         asked = max_num_imprecise_acc
         imprecise = (1 << 30) if asked is None else max(1, asked)  # one instruction's, for none
         if max_num_imprecise_acc is not None and imprecise > depth:
@@ -401,6 +405,7 @@ def _check_matrix(value: tensor, axis: int, tiling: WarpGroupTiling, what: str) 
             f"{what}: rows of {own.element_ty} must run along the inner dimension",
             "store it transposed, and pass memory.permute((1, 0))",
         )
+    check_begin(value, found.alignment, what)
 
 
 @rule(hopper.warpgroup_mma_wait)

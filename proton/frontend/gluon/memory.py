@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import gcd, prod
 from typing import Any
 
+from proton.base.chips.chip import ACCESS_BYTES
 from proton.base.words import shown
 from proton.dialect import isa, ttg
 from proton.dialect.builtin import i32_attr
@@ -426,6 +427,7 @@ def _reinterpret(
             "reinterpret of a part whose elements are exchanged is not supported",
             "reinterpret the whole",
         )
+    check_begin(source, min(ACCESS_BYTES, _view(type_).size * _element_bytes(type_)), "reinterpret")
     return _viewed(source, type_)
 
 
@@ -436,13 +438,14 @@ def _block_copies(layout: object) -> int:
 
 
 def _whole(source: tensor) -> int:
-    """Bytes of memory; of a part at an index, those of all parts, since they lie in a row."""
+    """Bytes of memory; of a part at an index, those of all parts from there on, since they lie in a
+    row: from the first, where the index is not known."""
     op = defining_op(source.handle)
     part = _bytes(source.handle.type)
     if op is None or not isa(op, ttg.MemDescIndexOp):
         return part
     shape, _ = ttg.mem_desc_block(op.operands[0].type)
-    return int(shape[0]) * part
+    return (int(shape[0]) - (number_of(op.operands[1]) or 0)) * part
 
 
 def _bytes(type_: Type) -> int:
@@ -451,7 +454,18 @@ def _bytes(type_: Type) -> int:
     return count * view.padded(view.size) * max(1, int(element.width) // _BYTE)
 
 
-def offset_divisor(value: Value) -> int:
+def check_begin(value: tensor, multiple: int, what: str) -> None:
+    """Raises CompilationError for a part of memory that may not begin at such a multiple."""
+    divisor = _offset_divisor(value.handle)
+    if divisor % multiple:
+        raise error(
+            f"{what}: the memory begins {divisor} bytes or a multiple behind that of others, and "
+            f"is taken at multiples of {multiple}",
+            "make blocks larger, or allocate each by itself",
+        )
+
+
+def _offset_divisor(value: Value) -> int:
     """What divides the offset, in bytes, of a part in what was allocated; 0 where that is 0."""
     op = defining_op(value)
     if op is None or not isa(op, ttg.MemDescIndexOp, ttg.MemDescViewOp):
@@ -462,7 +476,7 @@ def offset_divisor(value: Value) -> int:
         (parts, *_), _ = ttg.mem_desc_block(op.operands[0].type)
         number = number_of(op.operands[1]) if parts > 1 else 0
         own = _bytes(op.results[0].type) * (1 if number is None else number)
-    return gcd(offset_divisor(op.operands[0]), own)
+    return gcd(_offset_divisor(op.operands[0]), own)
 
 
 @rule(shared_memory_descriptor._keep_alive)

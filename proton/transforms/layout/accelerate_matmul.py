@@ -87,7 +87,7 @@ class AccelerateMatmul(Pass):
     def run(self, module: Module) -> None:
         program = ttg.num_warps(module)
         for op in ops_named(module, tt.DotOp):
-            warps = ttg.group_warps(op, program)
+            warps = ttg.group_warps(op, program, program)
             with before(op):
                 product = _Product(op, self.target.facts, warps)
                 replace(op, [convert(product.rewritten(), ttg.layout_of(op.results[0].type))])

@@ -48,6 +48,10 @@ class TensorMap:
         assert not any(number % 16 for number in (found.base, *steps)), f"{found} is not aligned"
         assert all(0 < size <= 1 << 32 for size in found.sizes), f"{found} has no such sizes"
         assert all(0 <= step < 1 << 40 for step in steps), f"{found} has no such strides"
+        row = found.box[0] * found.size
+        assert all(0 < size <= 256 for size in found.box), f"{found} has no such boxes"
+        assert not row % 16, f"{found} has rows of boxes of {row} bytes"
+        assert not found.swizzle or row <= found.swizzle, f"{found}: rows beyond the swizzle"
         cls.known.append(found)
         return [_MARK, len(cls.known) - 1] + [0] * (_WORDS - 2)
 
@@ -254,6 +258,8 @@ class Copies:
             match op.parts[1:3]:
                 case ("init", _):
                     count = int(op.array(op.operands[1], "u32")[thread])
+                    assert not key[1] % 8, f"{op.text}: a barrier at {key[1]:#x}"
+                    assert 0 < count < 1 << 20, f"{op.text}: {count} arrivals"
                     self.barriers_of[key] = _Barrier(count, count)
                 case ("inval", _):
                     del self.barriers_of[key]

@@ -193,8 +193,9 @@ class Matrices:
         b, was = self._operand(places, right, threads)
         operands.append((places, was))
         found = (signs[0] * a) @ (signs[1] * b).T
+        sums = self._sums(registers, threads, group, n, to)
         if bool(op.array(op.operands[3], "pred")[threads[0]]):
-            found = found + self._sums(registers, threads, group, n, to)
+            found = found + sums
         if to == "f32":
             found = found.astype(np.float32)
         garbage = self.rng.integers(0, 1 << 32, (len(registers), _GROUP), np.uint32)
@@ -256,7 +257,8 @@ class Matrices:
     def _sums(
         self, registers: list[np.ndarray], threads: np.ndarray, group: _Group, n: int, type_: str
     ) -> np.ndarray:
-        """What the product is added to: registers, or what is under way into them."""
+        """What the registers have, or what is under way into them, which ends with the product that
+        takes its place."""
         own = set(map(id, registers))
         for product in [p for ps in group.committed for p in ps] + group.open:
             if not own.isdisjoint(map(id, product.registers)):

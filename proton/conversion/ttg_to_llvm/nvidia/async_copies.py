@@ -10,6 +10,7 @@ from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
 from proton.dialect import ttg
 from proton.dialect.mlir import Value, llvm
+from proton.layout.linear import LinearLayout
 
 COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
 
@@ -24,7 +25,7 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     (_, element), view = ttg.mem_desc_block(desc), ttg.mem_desc_view(desc)
     bytes_ = stored_bytes(element)
     places = view.of_threads(ttg.layout_of(site.operand_types[0]))
-    vector = min(vector_of(places, view, bytes_), site.access)
+    vector = min(vector_of(places, view, bytes_), site.access, _in_order(places))
     size = vector * bytes_
     parts = groups(places, vector)
     starts = addresses(ctx, places, [part[0] for part in parts], base, stored(element), view)
@@ -38,6 +39,13 @@ def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
             continue
         _copy_async(target, source, size, inside, owns)
     return [v.i32(0)]
+
+
+def _in_order(places: LinearLayout) -> int:
+    """How many registers in a row lie side by side in shared memory: those are the ones that have
+    adjacent pointers."""
+    own = [basis[0] for basis in places.bases("register")]
+    return 1 << next((bit for bit, step in enumerate(own) if step != 1 << bit), len(own))
 
 
 def _copy_async(
