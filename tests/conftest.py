@@ -37,6 +37,17 @@ def _new_folder() -> str:
     return tempfile.mkdtemp(prefix="proton-tests-", dir=_MEMORY if in_memory else None)
 
 
+_worker = 0  # of a process of xdist's: its number, which no fork of it has
+
+
+def _end() -> None:
+    """Ends a process of xdist's, which reported all it has, behind what else it does at its exit:
+    Python would free 800 MB object by object, for which all waited ten seconds."""
+    if _worker == os.getpid():
+        os._exit(0)
+
+
+atexit.register(_end)
 _FOLDER = _new_folder()  # before proton is imported by any test
 os.environ.setdefault(_AROUND, _FOLDER)
 # What one process has compiled no other one compiles again.
@@ -69,6 +80,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Has hypothesis draw from the seed of this run, where one is given. A process of xdist's that
     crashes ends the run, with the test's name: where another one is started, all wait for ever.
     Tests write into the run's folder, unless `--basetemp` names one, which stays."""
+    global _worker
+    _worker = os.getpid() if hasattr(config, "workerinput") else 0
     if config.option.basetemp is None:
         config.option.basetemp = os.path.join(_FOLDER, "written")
     if getattr(config.option, "maxworkerrestart", "") is None:
@@ -95,7 +108,7 @@ def pytest_collection_finish() -> None:
     global _kept, _looked
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*gc.get_threshold()[:2], 1000)
+    gc.set_threshold(10_000, 10, 1000)
     _kept = _looked = _resident()
 
 

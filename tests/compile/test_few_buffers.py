@@ -164,7 +164,7 @@ def of_bytes(a_ptr, b_ptr, out_ptr, rows, M: tl.constexpr, N: tl.constexpr, K: t
     tl.store(out_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], acc)
 
 
-@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.usefixtures("no_ptx")
 @pytest.mark.parametrize("kernel", [of_bytes, read_twice], ids=lambda kernel: str(kernel.__name__))
 def test_what_fits_without_a_buffer_fits(
     kernel: Any, room: Any, monkeypatch: pytest.MonkeyPatch

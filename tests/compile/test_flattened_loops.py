@@ -57,29 +57,30 @@ def product(
         tl.store(c_ptrs, acc.to(tl.float16), (row < M)[:, None] & (column < N)[None, :])
 
 
-SIZES = [  # m, n, k; programs
-    ((136, 200, 200), 3),
-    ((64, 64, 0), 2),
-    ((1, 8, 24), 3),
-    ((200, 72, 64), 1),
-    ((130, 136, 328), 5),
+SIZES = [  # m, n, k in blocks, and numbers more; programs
+    ((2, 3, 3), (8, 8, 8), 3),
+    ((1, 1, 0), (0, 0, 0), 2),
+    ((0, 0, 0), (1, 8, 24), 3),
+    ((3, 1, 1), (8, 8, 0), 1),
+    ((2, 2, 5), (2, 8, 8), 5),
 ]
 
 
 @pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("carried", [False, True])
-@pytest.mark.parametrize("blocks", [(64, 64, 64), (32, 32, 32)], ids=["wgmma", "mma"])
+@pytest.mark.parametrize("block", [64, 32], ids=["wgmma", "mma"])
 @pytest.mark.parametrize("stages", [2, 3])
 def test_products_over_tiles(
-    rng: np.random.Generator, stages: int, blocks: tuple[int, int, int], carried: bool
+    rng: np.random.Generator, stages: int, block: int, carried: bool
 ) -> None:
     """Programs without a tile, tiles without an iteration, and with fewer than there are stages."""
-    for (m, n, k), programs in SIZES:
+    for blocks, more, programs in SIZES:
+        m, n, k = (block * count + rest for count, rest in zip(blocks, more, strict=True))
         a, b = (rng.standard_normal(size).astype(np.float16) for size in ((m, k), (k, n)))
         c = np.full((m, n), 77, np.float16)
         with Emulation(4, rng).installed():
             product[(programs,)](
-                a, b, c, m, n, k, k, n, n, *blocks, True, carried, num_stages=stages
+                a, b, c, m, n, k, k, n, n, block, block, block, True, carried, num_stages=stages
             )
         exact = a.astype(np.float64) @ b.astype(np.float64)
         np.testing.assert_allclose(c, exact, rtol=2e-3, atol=4e-2)

@@ -12,7 +12,7 @@ import pytest
 
 from proton.conversion.triton_arith_to_linalg.assembly.forms import Form, forms
 from tests.cpu import ptx_reference as reference
-from tests.cpu.harness import kernels_of
+from tests.cpu.harness import kernels_once
 
 N = 16  # numbers of each operand
 LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits
@@ -190,7 +190,7 @@ def run(samples: list[Sample]) -> list[str]:
         results[width] += 1
     parameters = ", ".join(f"{letter}{width}" for letter in "po" for width in LETTERS)
     body = "\n".join(["    offs = tl.arange(0, N)", *lines])
-    kernel = kernels_of(f"@proton.jit\ndef kernel({parameters}, N: tl.constexpr):\n{body}\n").kernel
+    source = f"@proton.jit\ndef kernel({parameters}, N: tl.constexpr):\n{body}\n"
     given, out = (
         {width: np.zeros((max(1, n), N), f"u{width // 8}") for width, n in counts.items()}
         for counts in (columns, results)
@@ -200,7 +200,8 @@ def run(samples: list[Sample]) -> list[str]:
         for n, width in enumerate(sample.widths()):
             given[width][used[width]] = [row[n] for row in sample.rows]
             used[width] += 1
-    kernel[(1,)](*given.values(), *out.values(), N=N)
+    with kernels_once(source) as module:
+        module.kernel[(1,)](*given.values(), *out.values(), N=N)
     checks = [
         sample.check(out[sample.result_width][place])
         for sample, place in zip(samples, places, strict=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tests.compile.ptx.memory import Memory
+from tests.compile.ptx.memory import Memory, any_of
 from tests.compile.ptx.text import inside
 
 _PARAMETERS = 1 << 40  # where parameters have addresses
@@ -150,14 +150,14 @@ class Copies:
     def check_visible(self, places: np.ndarray, size: int) -> None:
         """What the asynchronous proxy reads was fenced by those who wrote it."""
         writers = self.unfenced[places.reshape(-1) // _WORD]
-        if (writers >= 0).any():
+        if any_of(writers >= 0):
             writer = writers[writers >= 0][0]
             raise AssertionError(f"no fence.proxy.async by thread {writer} after what it stored")
 
     # cp.async
 
     def cp(self, op: Any, mask: np.ndarray) -> None:
-        if not mask.any():
+        if not any_of(mask):
             return
         match op.parts[:4]:
             case ("cp", "async", "commit_group"):
@@ -220,11 +220,11 @@ class Copies:
             of, copies = self.committed[number]
             is_ready = of & mask & (later >= count)
             later[of & mask] += 1
-            if not is_ready.any():
+            if not any_of(is_ready):
                 continue
             every = [(copy, is_ready[copy.threads]) for copy in copies]
             for copy, done in every:
-                if done.any():
+                if any_of(done):
                     threads, places = copy.threads[done], copy.places[done]
                     self.shared.data[places] = copy.data[done]
                     is_same = (self.brought[places] == copy.data[done]).all(1)
@@ -232,7 +232,7 @@ class Copies:
                     self.stored("shared", places[:, 0], places.shape[1], threads)
                     self.landed.append((threads, places))
             self.committed[number] = of & ~is_ready, _left(every)
-        self.committed = [group for group in self.committed if group[0].any()]
+        self.committed = [group for group in self.committed if any_of(group[0])]
 
     def _arrive_behind_copies(self, op: Any, mask: np.ndarray, is_counted: bool) -> None:
         """The thread's copies end here, the earliest that they may; an arrival that the barrier

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.compile.ptx.copies import Copies, parameter_address
 from tests.compile.ptx.matrices import Matrices
-from tests.compile.ptx.memory import GLOBAL, SHARED, WARP, Arrays, Clock, Heap, Memory
+from tests.compile.ptx.memory import GLOBAL, SHARED, WARP, Arrays, Clock, Heap, Memory, any_of
 from tests.compile.ptx.numbers import BITS, from_bf16, to_bf16
 from tests.compile.ptx.text import inside, parsed
 from tests.compile.ptx.translation import Translation, put
@@ -193,7 +193,7 @@ class Machine(Copies, Matrices):
         """Runs all threads to their ends."""
         for _ in range(_STEPS):
             live = self.pc >= 0
-            if not live.any():
+            if not any_of(live):
                 self.finish_copies()
                 return
             if not self._step(live):
@@ -224,7 +224,7 @@ class Machine(Copies, Matrices):
             here = self.ready[block](block, self.pc == block, live)
             if self.together[block] in ("thread", "warp"):
                 here[: turn.start] = here[turn.stop :] = False
-            if here.any():
+            if any_of(here):
                 if block not in self.blocks:
                     self.blocks[block] = self.translation.block(block)
                 self.blocks[block](here)
@@ -235,7 +235,7 @@ class Machine(Copies, Matrices):
     def _wake(self, block: int, here: np.ndarray) -> None:
         """What others of a program wait for: who is at a place where they meet, who has ended, and
         what was done to barriers."""
-        if self.is_heard[block] or self.is_met[self.pc[here]].any():
+        if self.is_heard[block] or any_of(self.is_met[self.pc[here]]):
             programs = self.program_of[here]
             first, last = programs[0] * self.program_threads, programs[-1] * self.program_threads
             for number, turn in enumerate(self.turns):
@@ -263,7 +263,7 @@ class Machine(Copies, Matrices):
         else:
             complete = self._met_by_count(self.translation.bound_to(instruction), waiting)
         others = complete & ~here
-        if (here & complete).any():  # those elsewhere go on later, and have met now
+        if any_of(here & complete):  # those elsewhere go on later, and have met now
             self.clock.program[others] = self.program_of[others] * (1 << 16) + self.barriers + 1
             self.met |= others
         return here & (complete | self.met)
@@ -371,7 +371,7 @@ class Machine(Copies, Matrices):
                 key = int(self.program_of[thread]), int(name[thread])
                 self.arrived[key] = self.arrived.get(key, 0) + 1
             return
-        if (mask & self.met).any():
+        if any_of(mask & self.met):
             self.ticks[mask] += _BARRIER_TICKS
             self.met &= ~mask
             return
