@@ -108,7 +108,7 @@ def pytest_collection_finish() -> None:
     global _kept, _looked
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 10, 1000)
+    gc.set_threshold(*gc.get_threshold()[:2], 1000)
     _kept = _looked = _resident()
 
 
