@@ -161,8 +161,9 @@ def _counts_back(start: Value, variable: Value) -> bool:
     if not isa(owner, scf.ForOp) or variable != ForLoop(owner).induction_var:
         return False
     end, op = ForLoop(owner).bounds[1], defining_op(start)
-    is_sum = isa(op, arith.AddIOp, arith.SubIOp) and op.operands[0] == end
-    less = constant_in(op.operands[1]) if is_sum else None
-    if start == end or less is None:
-        return bool(start == end)
-    return bool((less.value if isa(op, arith.SubIOp) else -less.value) <= 1)
+    if start == end:
+        return True
+    if not isa(op, arith.AddIOp, arith.SubIOp) or op.operands[0] != end:
+        return False
+    less = constant_in(op.operands[1])
+    return less is not None and (less.value if isa(op, arith.SubIOp) else -less.value) <= 1

@@ -69,7 +69,7 @@ def _constant_of(scalar: Value) -> int | None:
 
 def _is_behind(value: Value) -> bool:
     """True if the insertion point is behind the op of a value, in its block or in one inside it."""
-    block, here = defining_op(value).block, ir.InsertionPoint.current.block
+    block, here = producer_of(value).block, ir.InsertionPoint.current.block
     while here != block:
         owner = here.owner.operation
         if isa(owner, func.FuncOp):
@@ -86,7 +86,7 @@ def _is_one_comparison(value: Value) -> bool:
 def _packed(conditions: Sequence[Value]) -> list[Value]:
     """Conditions as bits of i32, made behind the last of them."""
     words = []
-    op = defining_op(conditions[-1])
+    op = producer_of(conditions[-1])
     with ir.InsertionPoint.after(op), op.location:
         for first in range(0, len(conditions), 32):
             part = conditions[first : first + 32]
