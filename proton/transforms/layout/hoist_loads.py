@@ -53,7 +53,7 @@ def _hoist(block: Block) -> None:
     moved = 0
     for op in [view.operation for view in block.operations]:
         has_inside = op.regions and not isa(op, tt.ReduceOp, tt.ScanOp)
-        if has_inside or has(op, Writes, Records):
+        if has_inside or has(op, Writes, Records) or _is_volatile(op):
             exchange, behind, moved = None, [], 0
         elif exchange is None:
             exchange = op if scratch_bytes(op) else None
@@ -70,6 +70,11 @@ def _hoist(block: Block) -> None:
             behind.append(op)
 
 
+def _is_volatile(op: Operation) -> bool:
+    """True of a load that others must not pass: of a flag, it may be."""
+    return isa(op, tt.LoadOp) and bool(op.attributes["volatile"].value)
+
+
 def _is_in_loop(block: Block) -> bool:
     op = block.owner.operation
     return has(op, Loop) or innermost_loop(op) is not None
@@ -80,8 +85,7 @@ def _movable(
 ) -> list[Operation] | None:
     """Of a load that does not wait for an exchange the ops behind that which its operands are
     computed of, in their order; None of what waits, or is no such load."""
-    is_block = isa(load, tt.LoadOp) and is_tensor(load.results[0].type)
-    if not is_block or bool(load.attributes["volatile"].value):
+    if not isa(load, tt.LoadOp) or not is_tensor(load.results[0].type):
         return None
     found: set[Operation] = set()
     waiting = list(load.operands)

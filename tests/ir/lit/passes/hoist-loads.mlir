@@ -24,7 +24,8 @@ func.func @ahead(%p: tensor<64x!tt.ptr<f32>, #one>, %q: tensor<64x!tt.ptr<f32>, 
   return %e, %z, %w : tensor<64xf32, #two>, tensor<64xf32, #two>, tensor<64xf32, #two>
 }
 
-// What waits for the exchange, or for a load behind it that does, stays; so does a volatile load.
+// What waits for the exchange, or for a load behind it that does, stays; so does a volatile load,
+// and what is behind that.
 
 // CHECK-LABEL: func.func @waits(
 // CHECK-NEXT: "ttg.convert_layout"
@@ -33,14 +34,16 @@ func.func @ahead(%p: tensor<64x!tt.ptr<f32>, #one>, %q: tensor<64x!tt.ptr<f32>, 
 // CHECK-NEXT: "tt.addptr"
 // CHECK-NEXT: "tt.load"
 // CHECK-NEXT: "tt.load"{{.*}}volatile = true
-func.func @waits(%p: tensor<64x!tt.ptr<i32>, #two>, %i: tensor<64xi32, #one>) -> (tensor<64xi32, #two>, tensor<64xi32, #two>) {
+// CHECK-NEXT: "tt.load"{{.*}}volatile = false
+func.func @waits(%p: tensor<64x!tt.ptr<i32>, #two>, %i: tensor<64xi32, #one>) -> (tensor<64xi32, #two>, tensor<64xi32, #two>, tensor<64xi32, #two>) {
   %j = "ttg.convert_layout"(%i) : (tensor<64xi32, #one>) -> tensor<64xi32, #two>
   %q = "tt.addptr"(%p, %j) : (tensor<64x!tt.ptr<i32>, #two>, tensor<64xi32, #two>) -> tensor<64x!tt.ptr<i32>, #two>
   %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x!tt.ptr<i32>, #two>) -> tensor<64xi32, #two>
   %r = "tt.addptr"(%p, %x) : (tensor<64x!tt.ptr<i32>, #two>, tensor<64xi32, #two>) -> tensor<64x!tt.ptr<i32>, #two>
   %y = "tt.load"(%r) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x!tt.ptr<i32>, #two>) -> tensor<64xi32, #two>
   %z = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = true} : (tensor<64x!tt.ptr<i32>, #two>) -> tensor<64xi32, #two>
-  return %y, %z : tensor<64xi32, #two>, tensor<64xi32, #two>
+  %w = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x!tt.ptr<i32>, #two>) -> tensor<64xi32, #two>
+  return %y, %z, %w : tensor<64xi32, #two>, tensor<64xi32, #two>, tensor<64xi32, #two>
 }
 
 // Nothing passes a store, and a conversion by shuffles is no meeting.
