@@ -125,6 +125,11 @@ class AtomicCASOp(TT.Operation, name="atomic_cas", traits=[Writes, Accesses, Ord
         )
 
 
+def is_volatile(op: Operation) -> bool:
+    """True of a load that stays ahead of those behind it: what it reads may be a flag."""
+    return op.name == LoadOp.OPERATION_NAME and bool(op.attributes["volatile"].value)
+
+
 def mask_of(op: Operation) -> Value | None:
     """The mask of an access; None where there is none."""
     number = MASKS.get(op.name)

@@ -19,6 +19,7 @@ from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Operation, Type, Value, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
+from proton.dialect.tt_memory import is_volatile
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_named, parent_of, users
 from proton.layout import LinearLayout
@@ -198,7 +199,7 @@ def unwritten(loop: Operation, roots: Roots) -> set[Operation]:
     if written is None:
         return set()
     loads = [op for view in ForLoop(loop).body.operations if isa(op := view.operation, *LOADS)]
-    return {op for op in loads if is_apart(op, written, roots) and not _is_volatile(op)}
+    return {op for op in loads if is_apart(op, written, roots) and not is_volatile(op)}
 
 
 def candidates(
@@ -239,10 +240,6 @@ def is_apart(load: Operation, written: set[int], roots: Roots) -> bool:
         return True
     read = roots.of(load.operands[0])
     return UNKNOWN not in written | read and not written & read
-
-
-def _is_volatile(load: Operation) -> bool:
-    return bool(isa(load, tt.LoadOp) and load.attributes["volatile"].value)
 
 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:

@@ -17,6 +17,7 @@ from proton.dialect import isa, names_of, tt
 from proton.dialect.mlir import Block, Module, Operation
 from proton.dialect.regions import innermost_loop
 from proton.dialect.traits import Loop, Multiplies, Records, Writes, has
+from proton.dialect.tt_memory import is_volatile
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, defining_op, ops_named
 from proton.passes import Pass, register
@@ -53,7 +54,7 @@ def _hoist(block: Block) -> None:
     moved = 0
     for op in [view.operation for view in block.operations]:
         has_inside = op.regions and not isa(op, tt.ReduceOp, tt.ScanOp)
-        if has_inside or has(op, Writes, Records) or _is_volatile(op):
+        if has_inside or has(op, Writes, Records) or is_volatile(op):
             exchange, behind, moved = None, [], 0
         elif exchange is None:
             exchange = op if scratch_bytes(op) else None
@@ -68,11 +69,6 @@ def _hoist(block: Block) -> None:
             behind = [one for one in behind if one not in made_of]
         else:
             behind.append(op)
-
-
-def _is_volatile(op: Operation) -> bool:
-    """True of a load that others must not pass: of a flag, it may be."""
-    return isa(op, tt.LoadOp) and bool(op.attributes["volatile"].value)
 
 
 def _is_in_loop(block: Block) -> bool:

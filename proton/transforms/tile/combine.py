@@ -15,6 +15,7 @@ from proton.dialect.builtin import integer, segments_of
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, remade
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
+from proton.dialect.tt_memory import is_volatile
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -49,7 +50,7 @@ class Combine(Pass):
                 RULES[op.name](op)
         # Users come before producers, so that a chain of unused loads goes as a whole.
         for load in reversed(ops_named(module, tt.LoadOp)):
-            if not _is_volatile(load) and not users(load.results[0]):
+            if not is_volatile(load) and not users(load.results[0]):
                 load.erase()
 
 
@@ -60,10 +61,6 @@ def _only_user(value: Value) -> Operation | None:
     """The op that has a value's only use; None where there are more or none."""
     found = users(value)
     return found[0] if len(found) == 1 else None
-
-
-def _is_volatile(load: Operation) -> bool:
-    return bool(load.attributes["volatile"].value)
 
 
 def _is_defined_after(value: Value, op: Operation) -> bool:
@@ -163,7 +160,7 @@ def _select(op: Operation) -> None:
     if not isa(load, tt.LoadOp) or load.block != op.block:
         return
     own = load.opview.mask  # a Value cannot be compared with None
-    if own is None or own != mask or _only_user(loaded) is None or _is_volatile(load):
+    if own is None or own != mask or _only_user(loaded) is None or is_volatile(load):
         return
     if _move_before(fallback, load):
         with before(load):
@@ -194,7 +191,7 @@ def _load(op: Operation) -> None:
     if known.value:
         with before(op):
             replace(op, [_access(op, [op.operands[0]]).result])
-    elif other is not None and not _is_volatile(op):
+    elif other is not None and not is_volatile(op):
         replace(op, [other])
 
 

@@ -1,7 +1,7 @@
 """Loop-invariant code motion on tiles, loads included.
 
-A load has an effect, and moves as well if nothing in the loop writes memory; as the loop may not
-run at all, the load is masked by whether it does.
+A load has an effect, and moves as well if nothing in the loop writes memory, or is a volatile load;
+as the loop may not run at all, the load is masked by whether it does.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from proton.dialect.emit import create, remade
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
+from proton.dialect.tt_memory import is_volatile
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
@@ -33,20 +34,18 @@ class LICM(Pass):
     def run(self, module: Module) -> None:
         loops = [op for op in all_ops(module) if isa(op, scf.ForOp)]
         for loop in reversed([loop for loop in loops if DISABLE_LICM not in loop.attributes]):
-            has_writes = any(has(op, Writes) for op in all_ops(loop))
+            stays = any(has(op, Writes) or is_volatile(op) for op in all_ops(loop))
             for view in list(ForLoop(loop).body.operations):
                 op = view.operation
                 if not all(is_invariant(operand, loop) for operand in op.operands):
                     continue
                 if has(op, Speculatable):
                     op.move_before(loop)
-                elif isa(op, tt.LoadOp) and not has_writes:
+                elif isa(op, tt.LoadOp) and not stays:
                     _hoist_load(op, loop)
 
 
 def _hoist_load(load: Operation, loop: Operation) -> None:
-    if load.attributes["volatile"].value:
-        return
     _, has_mask, others_count = segments_of(load)
     pointer, *rest = load.operands
     mask, others = (rest[0], rest[1:]) if has_mask else (None, rest)

@@ -151,6 +151,24 @@ func.func @barrier(%p: !tt.ptr<f32>, %n: i32, %c: i1) {
   return
 }
 
+// Nothing passes a volatile load.
+
+// CHECK-LABEL: func.func @behind_a_volatile_load(
+// CHECK: scf.for
+// CHECK-NEXT: "tt.load"(%arg0){{.*}}volatile = true
+// CHECK-NEXT: "tt.load"(%arg1)
+func.func @behind_a_volatile_load(%p: !tt.ptr<i32>, %q: !tt.ptr<i32>, %n: i32) -> i32 {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %r = scf.for %i = %zero to %n step %one iter_args(%acc = %zero) -> (i32) : i32 {
+    %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = true} : (!tt.ptr<i32>) -> i32
+    %w = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    %s = arith.addi %v, %w : i32
+    scf.yield %s : i32
+  }
+  return %r : i32
+}
+
 // A volatile load, a division (the loop may not run, and the divisor be zero), and what depends
 // on the iteration.
 
