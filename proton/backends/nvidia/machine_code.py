@@ -5,6 +5,7 @@ of six counters it sets until its result is there, and which of them it waits fo
 (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018).
 """
 
+import functools
 import re
 import struct
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class GlobalLoads:
     all_bytes: int
 
 
+@functools.lru_cache(maxsize=4)  # each way to assemble a kernel again asks
 def loads_of(cubin: bytes, symbol: str) -> GlobalLoads:
     """The global loads of a function of a cubin."""
     waits = most = under_way = total = 0
