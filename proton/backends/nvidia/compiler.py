@@ -361,10 +361,10 @@ def _loads_together(
     then, or nearly all are under way at once, as many threads of an SM do so, and nothing is
     spilled: tried where no more than two thirds of a thread's bytes are under way at once, and no
     dots are, which would not overlap with the rest: a kernel with both took 1.11 of its time."""
-    if cubin.spills:
+    if cubin.spills or has_dots(ptx):
         return ptx, cubin
     before = loads_of(cubin.code, mangled(name))
-    if before.waits < 2 or before.most_bytes > _TOGETHER * before.all_bytes or has_dots(ptx):
+    if before.waits < 2 or before.most_bytes > _TOGETHER * before.all_bytes:
         return ptx, cubin
     together = with_loads_together(ptx)
     if together == ptx:

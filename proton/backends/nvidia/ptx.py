@@ -193,7 +193,7 @@ def with_groups_of(ptx: str, consumers: int, producer: int) -> str:
 
 def has_dots(ptx: str) -> bool:
     """True if the PTX has instructions of tensor cores."""
-    return re.search(r"\b(?:wg)?mma\b", ptx) is not None
+    return _DOT in ptx or "mma.sync" in ptx
 
 
 def copies_by_threads(ptx: str) -> bool:
