@@ -30,6 +30,7 @@ from proton.dialect.traits import (
     has,
 )
 from proton.dialect.tt import is_pointer_like, pointee_of
+from proton.dialect.tt_memory import is_volatile
 from proton.dialect.ttg import is_tensor
 from proton.dialect.ttng import is_tensor_map
 from proton.dialect.walk import all_ops, defining_op
@@ -96,7 +97,7 @@ class Reloads:
         return count < self.threads
 
     def _may_load(self, op: Operation) -> bool:
-        if not isa(op, tt.LoadOp) or bool(op.attributes["volatile"].value):
+        if not isa(op, tt.LoadOp) or is_volatile(op):
             return False
         if self.roots is None:
             self.roots = Roots(self.function)

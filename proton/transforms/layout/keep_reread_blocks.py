@@ -25,6 +25,7 @@ from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Block, Module, Operation, Value, func, ir, scf
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Loop, Pure, Speculatable, has
+from proton.dialect.tt_memory import is_volatile
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, defining_op, functions, ops_named, parent_of
 from proton.passes import Pass, register
@@ -64,7 +65,7 @@ def _is_free(load: Operation) -> bool:
         is_tensor(load.results[0].type)
         and not attributes["evict"].value
         and attributes["cache"].value in _CACHED
-        and not attributes["volatile"].value
+        and not is_volatile(load)
     )
 
 

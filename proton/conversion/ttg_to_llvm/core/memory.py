@@ -13,6 +13,7 @@ from proton.conversion.ttg_to_llvm.core.scalars import picked
 from proton.dialect import tt
 from proton.dialect.attributes import RECOMPUTED
 from proton.dialect.mlir import Type, Value, ir, llvm
+from proton.dialect.tt_memory import is_volatile
 from proton.dialect.ttg import is_tensor, layout_of
 
 
@@ -61,11 +62,7 @@ class _Access:
         cache, evict = site.text("cache"), site.text("evict")
         # An instruction takes one of the two: an eviction priority is but a hint.
         self.modifiers = cache or evict
-        self.plain = not self.modifiers and not self.is_volatile(site)
-
-    @staticmethod
-    def is_volatile(site: Site) -> bool:
-        return "volatile" in site.op.attributes and bool(site.op.attributes["volatile"].value)
+        self.plain = not self.modifiers and not is_volatile(site.op)
 
     def address(self, ctx: Lowering, pointers: Value, start: int) -> tuple[Value, int]:
         """A pointer, and how many bytes behind it the access of a register is: of registers that
@@ -150,7 +147,7 @@ def _predicated(
 ) -> Value:
     """The registers that accesses load, one behind the other."""
     condition = conditions(ctx, mask, [start for start, _, _ in places])
-    modifiers = "volatile" if access.is_volatile(site) else access.modifiers
+    modifiers = "volatile" if is_volatile(site.op) else access.modifiers
     kept = access.to_words(other) if mask is not None and other is not None else None
     words: list[Value] = []
     for start, address, offset in places:

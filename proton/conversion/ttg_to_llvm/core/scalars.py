@@ -24,8 +24,6 @@ _REPEATED = names_of(
 )
 _OF_BITS = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShRUIOp, arith.ShRSIOp)
 _LOGIC = names_of(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
-
-
 _BITS = [1 << place for place in range(31)] + [-(1 << 31)]  # of an i32
 Element = tuple[Value, int]  # of a vector, and its number there
 
@@ -79,6 +77,7 @@ def _is_behind(value: Value) -> bool:
 
 
 def _is_one_comparison(value: Value) -> bool:
+    """True of an i1, or a vector of them, that compares words: each element is an instruction."""
     op = defining_op(value)
     return isa(op, arith.CmpIOp) and v.bits_of(v.element(op.operands[0])) <= 32
 
