@@ -169,7 +169,8 @@ class KeepOperandsInMemory(Pass):
         left = words - sum(map(registers, waiting))
         with_them = programs(left, taken + sum(map(_bytes, waiting)))
         # By half as many a search for nearest vectors kept 126 registers, for 96, and took 1.15 of
-        # the time; six other kernels 0.97 to 1.02 (corpus.py --against 5431c6a0, H200, 3cf66462).
+        # the time; nine others took 0.97 to 1.02 (corpus.py --against 5431c6a0 of 3cf66462 with
+        # this line, H200).
         is_worth_it = 4 * with_them >= 5 * programs(words, taken)
         return words <= facts.max_registers and not is_worth_it
 
