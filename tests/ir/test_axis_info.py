@@ -458,7 +458,9 @@ func.func @kernel(%lower: i32, %upper: i32) {{
 
 @pytest.mark.parametrize("kind", ["addi", "subi"])
 @pytest.mark.parametrize("ahead", [-3, -1, 0, 1, 2])
-def test_what_is_left_of_a_loop_is_not_negative(kind: str, ahead: int, rng: Any) -> None:
+def test_what_is_left_of_a_loop_is_not_negative(
+    kind: str, ahead: int, rng: np.random.Generator
+) -> None:
     """From its end, or one less; two less are, in the last iteration of some loops."""
     step = int(rng.integers(1, 4))
     other = ahead if kind == "subi" else -ahead
