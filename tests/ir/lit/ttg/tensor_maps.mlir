@@ -34,7 +34,7 @@ func.func @memory(%memory: !ttg.mutable_memdesc<[16], i32, #words>, %p: !tt.ptr<
 
 #words = #ttg.shared<[[1], [2], [4], [8], [16]]>
 func.func @result(%memory: !ttg.mutable_memdesc<[32], i32, #words>, %p: !tt.ptr<f16>, %n: i32) {
-  // expected-error@+1 {{result must be a tensor map, got i32}}
+  // expected-error@+1 {{result must be a tensor map of tiles, got i32}}
   %t = "ttng.tensormap_create"(%memory, %p, %n) {warp = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!ttg.mutable_memdesc<[32], i32, #words>, !tt.ptr<f16>, i32) -> i32
   return
 }
