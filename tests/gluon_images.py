@@ -97,7 +97,7 @@ def _drawn(rng: np.random.Generator, number: int, *, on_steps: bool) -> None:
     swizzle = int(rng.choice([0, 32, 64, 128]))
     row = max(16, swizzle) // size
     channels = row << int(rng.integers(0, 3))
-    pixels = 1 << int(rng.integers(0, 8))
+    pixels = 1 << int(rng.integers(0 if channels == row else 3, 8))
     end = {1: 60, 2: 20, 3: 9}[spatial]
     sizes = [int(n) for n in rng.integers(1, end, spatial)]
     limit = {1: 40, 2: 12, 3: 7}[spatial]

@@ -110,7 +110,9 @@ def box_in(
         if row > MAX_BOX:
             return None
         sizes = (*(min(size, rows) for size in block[:-1]), row)
-        return Box(block, element_bytes, sizes, swizzle, layout)
+        box = Box(block, element_bytes, sizes, swizzle, layout)
+        is_aligned = sizes == block or prod(sizes) * element_bytes % box.alignment == 0
+        return box if is_aligned else None
     return None
 
 

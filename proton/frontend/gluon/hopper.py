@@ -236,8 +236,12 @@ def _checked(
         )
     size = own.nbytes_per_cta // prod(own.shape)
     box = box_in(own.shape, size, linear, MAX_PIXELS if is_im2col else MAX_BOX)
-    if box is not None:
-        check_begin(found, box.alignment, what)
+    if box is None:
+        raise error(
+            f"{what}: TMA copies no blocks of {list(own.shape)} to memory in {own.layout}",
+            f"with a swizzle take 8 rows or more, else up to {MAX_BOX} columns",
+        )
+    check_begin(found, box.alignment, what)
     indices = integers("coord", coord, ty.int32, type_.rank)
     last = number_of(cast(Value, indices[-1]))
     if last is not None and last * size % ROW_BYTES:
@@ -293,6 +297,9 @@ def _load(
     _needs(g, what)
     caching(policy, None, None)
     type_, target, indices = _checked(desc, result, coord, what, offsets is not None)
+    element = type_.block_type.element_ty
+    if type_.padding == "nan" and element.is_fp8() and isinstance(g.target, GPUTarget):
+        raise error(f"{what}: TMA fills nothing with a NaN of {element}", 'padding="zero"')
     if offsets is not None:
         indices += _offsets(offsets, type_.rank - 2, what)
     map_ = _map(desc, type_, is_signed=False, loads=True)
