@@ -352,7 +352,7 @@ class tensor_descriptor_type(dtype):
     outside of it is `padding`, "zero" or "nan"."""
 
     def __init__(self, block: block_type, padding: str = "zero") -> None:
-        self.block_type, self.padding = block, padding
+        self.block_type, self.padding, self.rank = block, padding, len(block.shape)
         self.name = f"tensor_descriptor<{block!s}>"
         self.kind, self.primitive_bitwidth = "descriptor", 0
 
@@ -369,11 +369,6 @@ class tensor_descriptor_type(dtype):
     def mangle(self) -> str:
         padding = "" if self.padding == "zero" else f", {self.padding}"
         return f"tensordesc<{self.block_type.mangle()}{padding}>"
-
-    @property
-    def rank(self) -> int:
-        """The dimensions of the tensor."""
-        return len(self.block_type.shape)
 
     def parts(self) -> list[dtype]:
         """What a kernel takes in its place: the pointer, the sizes, and all strides but the last

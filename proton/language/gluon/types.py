@@ -117,12 +117,8 @@ class im2col_descriptor_type(layout_descriptor_type):
 
     def __init__(self, block: ty.block_type, layout: SharedLayout, padding: str, rank: int) -> None:
         super().__init__(block, layout, padding)
-        self._rank = rank
+        self.rank = rank
         self.name = f"tensor_descriptor_im2col<{block!s}>"
-
-    @property
-    def rank(self) -> int:
-        return self._rank
 
     def parts(self) -> list[ty.dtype]:
         """Behind those of a tensor, along D, H and W each: the lower corners of the bounding box,
