@@ -1,14 +1,14 @@
 """The pixels of a block in im2col mode: those that a walk meets, W fastest, then H, D and N.
 
 Along a dimension it goes by a step from the lower end of the bounding box to the upper one, then
-on from the lower end, one step further along the next dimension. From 1 to 3 and on, where the box
-is -1 to 3 and the step 2:
+on from the lower end, one step further along the next dimension. With steps of 2 in a box from -1
+to 3 along W, pixels are
 
     W   1  3  -1  1  3  -1  1  3
     H   0  0   2  2  2   4  4  4
 
-The first pixel is where the indices say, wherever the steps from the lower end lead. All of this is
-in 64 bits. Each function emits at the current insertion point and location.
+where 1 and 0 are the indices of the first one; it need not be where steps from the lower end lead.
+All of this is in 64 bits. Each function emits at the current insertion point and location.
 """
 
 from collections.abc import Sequence
