@@ -22,7 +22,7 @@ from proton.dialect import isa, tt, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
 from proton.dialect.mlir import Module, Operation, Value
-from proton.dialect.traits import Accesses, Loop, Multiplies, has
+from proton.dialect.traits import Accesses, Elementwise, Loop, Multiplies, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, before
@@ -129,7 +129,7 @@ def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chi
     if not _has_order(info):
         info = guess()[pointer]
         is_known = _has_order(info)
-    order = order_of(info)
+    order = _reduced_last(op, info) if _has_order(info) else order_of(info)
     width, count = step_elements(op, order[0], infos)
     if count > 1:
         return _Plan(op, order, width * count)
@@ -137,6 +137,28 @@ def _wishes(op: Operation, infos: AxisInfos, guess: Callable[[], AxisInfos], chi
     if isa(op, *ATOMICS):
         return _Plan(op, order, min(vector, atomic_elements(op, chip)), is_known)
     return _Plan(op, order, min(vector, _most(op)), is_known)
+
+
+def _reduced_last(op: Operation, info: AxisInfo) -> tuple[int, ...]:
+    """The order of an access's dimensions, where those come last that nothing is contiguous along
+    and that a reduction of what is loaded goes along: so a thread has their elements."""
+    order = order_of(info)
+    reduced = _reduced_axes(op)
+    return tuple(sorted(order, key=lambda axis: axis in reduced and info.contiguity[axis] == 1))
+
+
+def _reduced_axes(op: Operation) -> set[int]:
+    """Dimensions along which reductions go that take what an access loads, element by element."""
+    axes, seen, waiting = set(), {op}, list(op.results)
+    while waiting:
+        for use in waiting.pop().uses:
+            user = use.owner
+            if isa(user, tt.ReduceOp):
+                axes.add(user.attributes["axis"].value)
+            elif has(user, Elementwise) and user not in seen:
+                seen.add(user)
+                waiting += user.results
+    return axes
 
 
 def _has_order(info: AxisInfo) -> bool:
