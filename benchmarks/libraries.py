@@ -27,6 +27,10 @@ SMALL = (
     *("torch_fps", "torchnorm", "tridec", "triton_augment", "triton_csprng"),
     "triton_muon_adamw",
 )
+MORE = (
+    *("axolotl", "comfy_kitchen", "inf_cl", "lightning_attn", "megatron", "modelopt", "openfold3"),
+    *("trifast", "verl"),
+)
 # What kernels are asked for by, and the packages that they are in.
 PACKAGES = {
     "liger": "liger_kernel",
@@ -44,6 +48,7 @@ PACKAGES = {
     "vllm": "vllm",
     "sglang": "sglang",
     "small": " ".join(SMALL),
+    "more": " ".join(MORE),
 }
 SMS = 132
 
