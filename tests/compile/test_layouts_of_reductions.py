@@ -1,6 +1,7 @@
 """Blocks that are read by rows and by columns, are combined, and are then reduced: in the layout in
 which a reduction stays within warps. Blocks of 32 by 32, 8 warps."""
 
+import ast
 import re
 from typing import Any
 
@@ -94,4 +95,79 @@ def test_a_reduction_stays_within_warps_where_it_can(kernel: Any, rng: np.random
     out = np.zeros(wanted.size, np.float32)
     given = [x, np.ascontiguousarray(y.T), out]
     run_on_arrays(found.asm["ptx"], (1, 1, 1), 32 * WARPS, found.shared, given, rng)
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+C, H, W = tl.constexpr(32), tl.constexpr(16), tl.constexpr(16)
+
+
+@proton.jit
+def _image(x_ptr, plane, row):
+    c, h, w = tl.arange(0, C), tl.arange(0, H), tl.arange(0, W)
+    return tl.load(x_ptr + c[:, None, None] * plane + h[None, :, None] * row + w[None, None, :])
+
+
+@proton.jit
+def means_of_pixels(x_ptr, out_ptr, plane, row):
+    at = tl.arange(0, H)[:, None] * W + tl.arange(0, W)[None, :]
+    tl.store(out_ptr + at, tl.sum(_image(x_ptr, plane, row), 0) / C)
+
+
+@proton.jit
+def largest_of_a_column(x_ptr, out_ptr, plane, row):
+    at = tl.arange(0, C)[:, None] * W + tl.arange(0, W)[None, :]
+    tl.store(out_ptr + at, tl.max(tl.exp(_image(x_ptr, plane, row)), 1))
+
+
+@proton.jit
+def correlations(x_ptr, out_ptr, plane, row):
+    total = tl.zeros((H, W), tl.float32)
+    for n in range(4):
+        total += tl.sum(_image(x_ptr, plane, row) * _image(x_ptr + n * row, plane, row), 0)
+    tl.store(out_ptr + tl.arange(0, H)[:, None] * W + tl.arange(0, W)[None, :], total)
+
+
+@proton.jit
+def sums_of_rows(x_ptr, out_ptr, plane, row):
+    at = tl.arange(0, C)[:, None] * H + tl.arange(0, H)[None, :]
+    tl.store(out_ptr + at, tl.sum(_image(x_ptr, plane, row), 2))
+
+
+@proton.jit
+def copies(x_ptr, out_ptr, plane, row):
+    c, h, w = tl.arange(0, C), tl.arange(0, H), tl.arange(0, W)
+    at = c[:, None, None] * (H * W) + h[None, :, None] * W + w[None, None, :]
+    tl.store(out_ptr + at, _image(x_ptr, plane, row))
+
+
+# Kernel: the axis that no lanes lie along, if the layout is chosen for a reduction; what is
+# expected of images, the first of those that begin a row later each.
+OF_IMAGES: dict[Any, tuple[int | None, Any]] = {
+    means_of_pixels: (0, lambda x, *_: x.mean(0)),
+    largest_of_a_column: (1, lambda x, *_: np.exp(x).max(1)),
+    correlations: (0, lambda x, *later: (x * sum(later, x)).sum(0)),
+    sums_of_rows: (None, lambda x, *_: x.sum(2)),
+    copies: (None, lambda x, *_: x),
+}
+
+
+@pytest.mark.parametrize("kernel", OF_IMAGES, ids=lambda kernel: str(kernel.__name__))
+def test_a_thread_has_what_is_reduced_where_nothing_is_contiguous(
+    kernel: Any, rng: np.random.Generator
+) -> None:
+    axis, expected = OF_IMAGES[kernel]
+    x = rng.random((32, 19, 16), np.float32)
+    plane, row = x[0].size, x.shape[2]
+    found = kernel.warmup(tl.float32, tl.float32, plane, row, target=HOPPER, num_warps=4)
+    text = found.asm["ttgir"]
+    (name,) = set(re.findall(r'"tt\.load".*-> tensor<32x16x16xf32, (#linear\d*)>', text))
+    layout = re.search(rf"{name} = #ttg.linear<(.*)>", text)
+    assert layout is not None
+    _, lanes, _, _ = ast.literal_eval(f"[{layout[1]}]")
+    along = [any(basis[number] for basis in lanes) for number in range(3)]
+    assert along == [axis == 1, axis != 1, True]
+    wanted = expected(*(x[:, n : n + 16] for n in range(4)))
+    out = np.zeros(wanted.shape, np.float32)
+    given = [x, out, plane, row]
+    run_on_arrays(found.asm["ptx"], (1, 1, 1), 128, found.shared, given, rng)
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)

@@ -26,6 +26,7 @@ from proton.transforms.hopper.tma_lowering import TMALowering
 from proton.transforms.layout.accelerate_matmul import AccelerateMatmul
 from proton.transforms.layout.clear_accumulators import ClearAccumulators
 from proton.transforms.layout.coalesce import Coalesce
+from proton.transforms.layout.hoist_loads import HoistLoads
 from proton.transforms.layout.hoist_operand_conversions import HoistOperandConversions
 from proton.transforms.layout.keep_gathered_in_memory import KeepGatheredInMemory
 from proton.transforms.layout.keep_operands_in_memory import KeepOperandsInMemory
@@ -91,6 +92,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         LoopAwareCSE(),
         CombineTensorSelectAndIf(),
         ReorderInstructions(),
+        HoistLoads(),
         SinkScalars(),
         Upstream("canonicalize,cse"),
         # While loads are `tt.load`, of which hints are attributes.

@@ -149,7 +149,7 @@ def _reduced_last(op: Operation, info: AxisInfo) -> tuple[int, ...]:
 
 def _reduced_axes(op: Operation) -> set[int]:
     """Dimensions along which reductions go that take what an access loads, element by element."""
-    axes, seen, waiting = set(), {op}, list(op.results)
+    axes, seen, waiting = set[int](), {op}, list(op.results)
     while waiting:
         for use in waiting.pop().uses:
             user = use.owner
