@@ -450,6 +450,31 @@ def layouts_that_are_chosen(rng: np.random.Generator) -> None:
     assert (y == 2 * x).all()
 
 
+PLAIN = gl.BlockedLayout([1], [32], [4], [0])  # no constexpr, and no parameter
+
+
+def through(memory: Any) -> Any:
+    """A kernel that copies through memory in a layout, which it finds around it."""
+
+    @gluon.jit
+    def kernel(x, y):
+        at = gl.arange(0, 256, PLAIN)
+        buffer = gl.allocate_shared_memory(gl.float32, [256], memory, gl.load(x + at))
+        value = buffer.load(gl.BlockedLayout([8], [32], [4], [0]))
+        gl.store(y + gl.arange(0, 256, value.type.layout), value)
+
+    return kernel
+
+
+@check
+def layouts_that_a_kernel_names(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(256, np.float32)
+    for memory in (gl.SwizzledSharedLayout(1, 1, 1, [0]), gl.NVMMASharedLayout(0, 32, rank=1)):
+        y = np.zeros_like(x)
+        through(memory)[(1,)](x, y, num_warps=4)
+        assert (x == y).all(), memory
+
+
 @gluon.jit
 def widened(x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, dtype: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1, 2], [8, 4], [4, 1], [1, 0])
