@@ -32,6 +32,8 @@ class TensorDescriptor(ArrayArgument):
     round_f32_to_tf32: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.base, MockTensor):
+            self.base = self.base.base
         rank = len(self.shape)
         for name in ("strides", "block_shape"):
             if len(getattr(self, name)) != rank:
@@ -83,7 +85,7 @@ class TensorDescriptor(ArrayArgument):
         """A descriptor of all of an array, wherever it lies."""
         if isinstance(tensor, MockTensor):
             known = tensor.shape, tensor.stride(), block_shape, padding, round_f32_to_tf32
-            return TensorDescriptor(tensor.base, *known)
+            return TensorDescriptor(tensor, *known)
         array = tensor.base if isinstance(tensor, TensorWrapper) else tensor
         owner = owner_of(array)
         if owner is None:
