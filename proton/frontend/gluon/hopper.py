@@ -27,7 +27,7 @@ from proton.frontend.gluon.ampere import (
     version_of,
 )
 from proton.frontend.gluon.memory import accessed, check_begin, lies_as, type_of
-from proton.frontend.gluon.tensors import caching, converted, hint_l2
+from proton.frontend.gluon.tensors import converted, hint_l2
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import to_bool
 from proton.frontend.rules import generator_rule, rule
@@ -247,7 +247,6 @@ def _async_load(
 ) -> None:
     what = "tma.async_load"
     _needs(g, what)
-    caching(cache_policy, None, None)
     type_, target, indices = _checked(tensor_desc, result, coord, what)
     map_ = _map(tensor_desc, type_, is_signed=False, loads=True)
     place = _barrier_of(barrier)
@@ -288,7 +287,6 @@ def _store(
 def _async_store(
     g: CodeGenerator, tensor_desc: tensor, coord: object, src: object, cache_policy: object = None
 ) -> None:
-    caching(cache_policy, None, None)
     _store(g, tensor_desc, coord, src, ttng.NO_REDUCTION, "tma.async_store", cache_policy)
 
 
