@@ -137,6 +137,29 @@ def of_columns(x, n):
 
 
 @gluon.jit
+def of_few_rows(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(128, 32, rank=2)
+    desc = tma.make_tensor_descriptor(x, [32, 64], [64, 1], [4, 64], layout)
+    tma.async_store(desc, [0, 0], gl.allocate_shared_memory(gl.int32, [4, 64], layout))
+
+
+@gluon.jit
+def of_long_rows(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(0, 32, rank=2)
+    desc = tma.make_tensor_descriptor(x, [32, 512], [512, 1], [2, 512], layout)
+    tma.async_store(desc, [0, 0], gl.allocate_shared_memory(gl.int32, [2, 512], layout))
+
+
+@gluon.jit
+def of_small_nans(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(0, 8, rank=1)
+    values = x.to(gl.pointer_type(gl.float8e5), bitcast=True)
+    desc = tma.make_tensor_descriptor(values, [32], [1], [32], layout, padding_option="nan")
+    memory = gl.allocate_shared_memory(gl.float8e5, [32], layout)
+    tma.async_load(desc, [0], mbarrier.allocate_mbarrier(), memory)
+
+
+@gluon.jit
 def of_short_blocks(x, n):
     layout: gl.constexpr = gl.NVMMASharedLayout(0, 32, rank=1)
     desc = tma.make_tensor_descriptor(x, [64], [1], [16], layout)
@@ -163,6 +186,9 @@ def of_odd_columns(x, n):
         (of_odd_columns, r"begin at index 6, 24 bytes (.|\n)*desc, \[6\](.|\n)*multiples of 16"),
         (of_odd_rows, "strides must be 16-byte aligned, got 15 x 4 bytes"),
         (of_columns, r"block of \[32, 32\] in .* does not lie in one piece here(.|\n)*whole rows"),
+        (of_few_rows, r"TMA copies no blocks of \[4, 64\] i32 in NVMMA(.|\n)*columns are 8 rows"),
+        (of_long_rows, r"TMA copies no blocks of \[2, 512\] i32 in(.|\n)*at most 256 elements"),
+        (of_small_nans, "TMA has no NaN of fp8e5 for what is outside"),
         (of_short_blocks, r"begins 64 bytes or a multiple(.|\n)*several.index\(n\)"),
         (of_other_warps, "is for 8 warps, and this code runs on 4"),
         (of_no_slice, "expected expand_dims input to have a SliceLayout, but got: BlockedLayout"),

@@ -26,7 +26,7 @@ from proton.frontend.gluon.ampere import (
     operand_of,
     version_of,
 )
-from proton.frontend.gluon.memory import accessed, check_begin, lies_as, type_of
+from proton.frontend.gluon.memory import accessed, check_begin, type_of
 from proton.frontend.gluon.tensors import converted, hint_l2
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import to_bool
@@ -56,7 +56,7 @@ from proton.layout.tensor_cores import (
     WarpGroupTiling,
     group_tiling_of,
 )
-from proton.layout.tensor_map import ROW_BYTES, box_in
+from proton.layout.tensor_map import MAX_BOX, ROW_BYTES, box_in
 
 
 def _needs(g: CodeGenerator, what: str) -> None:
@@ -214,16 +214,20 @@ def _checked(
             f"{what}: the memory has the layout {own.layout}, and the descriptor {type_.layout}",
             "allocate it with layout=desc.layout",
         )
-    linear = _linear(type_)
-    if not lies_as(found, linear):
+    linear, size = _linear(type_), own.nbytes_per_cta // prod(own.shape)
+    box = box_in(own.shape, size, linear)
+    if box is None:
+        raise error(
+            f"{what}: TMA copies no blocks of {list(own.shape)} {own.element_ty} in {own.layout}",
+            f"rows have at least {ROW_BYTES} bytes, without a swizzle at most {MAX_BOX} elements; "
+            "under several swizzled columns are 8 rows or more",
+        )
+    if box.pieces_in(ttg.mem_desc_view(to_ir(own))) is None:
         raise error(
             f"{what}: a block of {list(own.shape)} in {own.layout} does not lie in one piece here",
             "slice whole rows, or columns of the swizzle's width, and multiples of 8 rows",
         )
-    size = own.nbytes_per_cta // prod(own.shape)
-    box = box_in(own.shape, size, linear)
-    if box is not None:
-        check_begin(found, box.alignment, what)
+    check_begin(found, box.alignment, what)
     indices = integers("coord", coord, ty.int32, len(block.shape))
     last = number_of(cast(Value, indices[-1]))
     if last is not None and last * size % ROW_BYTES:
@@ -248,6 +252,9 @@ def _async_load(
     what = "tma.async_load"
     _needs(g, what)
     type_, target, indices = _checked(tensor_desc, result, coord, what)
+    element = type_.block_type.element_ty
+    if type_.padding == "nan" and element.primitive_bitwidth == 8:
+        raise error(f"{what}: TMA has no NaN of {element} for what is outside", 'padding="zero"')
     map_ = _map(tensor_desc, type_, is_signed=False, loads=True)
     place = _barrier_of(barrier)
     op = ttng.AsyncTMACopyOp(map_, place, target.handle, condition(pred), indices)
