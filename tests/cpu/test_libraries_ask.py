@@ -358,6 +358,31 @@ def test_targets_of_every_device_can_be_named(tmp_path: Path) -> None:
     ]
 
 
+NO_DRIVER = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+@triton.jit
+def fill(x_ptr):
+    triton.language.store(x_ptr, 1.0)
+
+kept, asked = type(driver).active, []
+type(driver).active = property(lambda self: asked.append(self))
+source = triton.compiler.ASTSource(fill, {"x_ptr": "*fp32"})
+print("st.global" in triton.compile(source, target=GPUTarget("cuda", 80, 32)).asm["ptx"])
+print(asked)
+print(driver.active, asked == [driver])
+type(driver).active = kept
+driver.set_active(triton.backends.backends["cpu"].driver())
+print(driver.active.get_current_target().backend)
+"""
+
+
+def test_a_target_that_is_named_asks_no_driver(tmp_path: Path) -> None:
+    assert run(NO_DRIVER, tmp_path) == ["True", "[]", "None True", "cpu"]
+
+
 def test_hooks_of_sessions_hear_of_launches(tmp_path: Path) -> None:
     assert run(HOOKS, tmp_path) == [
         "low+, high+, high one, low one, low end, high end",
