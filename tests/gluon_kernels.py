@@ -21,10 +21,11 @@ from proton.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 from proton.gluon.nvidia.hopper import TensorDescriptor
+from tests import gluon_images
 from tests.draws import TIMES
 
 Check = Callable[[np.random.Generator], None]
-CHECKS: dict[str, Check] = {}
+CHECKS: dict[str, Check] = {**gluon_images.CHECKS}
 LAYOUTS_SAY_NOTHING = False  # set by tests of a CPU
 
 

@@ -16,7 +16,15 @@ from proton.dialect.mlir import Block, Operation, Type, Value, arith, ir
 from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.ttg import shared_layout
 from proton.dialect.walk import defining_op
-from proton.layout.tensor_map import Box, Formula, TensorMapPlan, box_in, box_of
+from proton.layout.tensor_map import (
+    MAX_BOX,
+    MAX_PIXELS,
+    Box,
+    Formula,
+    TensorMapPlan,
+    box_in,
+    box_of,
+)
 
 _OPERATORS = by_name({arith.AddIOp: "+", arith.SubIOp: "-", arith.MulIOp: "*"})
 
@@ -59,7 +67,8 @@ def box_of_map(type_: Type) -> Box | None:
         return None
     shape, size = tuple(block.shape), stored_bytes(element)
     if block.encoding is not None:  # the author says how blocks lie in memory
-        return box_in(shape, size, shared_layout(block.encoding, shape))
+        rows = MAX_PIXELS if isinstance(type_, ttng.TensorMapIm2colType) else MAX_BOX
+        return box_in(shape, size, shared_layout(block.encoding, shape), rows)
     return box_of(shape, size)
 
 
@@ -68,22 +77,25 @@ def plan_of(op: Operation) -> TensorMapPlan | None:
     entry = _entry(op)
     base, *numbers = op.operands
     type_ = op.results[0].type
-    rank, box = len(type_.target.shape), box_of_map(type_)
+    rank, box = type_.rank, box_of_map(type_)
     if defining_op(base) is not None or base.owner != entry or box is None:
         return None
     formulas = _formulas(numbers, entry)
     if formulas is None:
         return None
-    return {
+    plan: TensorMapPlan = {
         "base": int(ir.BlockArgument(base).arg_number),
         "sizes": formulas[:rank],
-        "strides": [*formulas[rank:], 1],
+        "strides": [*formulas[rank : 2 * rank - 1], 1],
         "element": str(type_.target.element_type),
         "bytes": box.element_bytes,
         "box": list(box.sizes),
         "swizzle": box.swizzle,
         "padding": type_.outside,
     }
+    if pixels := formulas[2 * rank - 1 :]:
+        plan["pixels"] = pixels
+    return plan
 
 
 def is_made_by_kernel(op: Operation) -> bool:

@@ -29,6 +29,7 @@ from proton.dialect.mlir import (
 )
 from proton.dialect.tt_core import TT, PointerType, is_block_pointer
 from proton.dialect.tt_memory import CACHE_MODIFIERS, EVICTION_POLICIES
+from proton.layout.tensor_map import IM2COL_RANKS
 
 PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing
 BOUNDARY_CHECK = "boundaryCheck"  # on tt.load and tt.store: the dimensions in which to look
@@ -108,26 +109,78 @@ class TensorDescType(TT.Type, name="tensordesc"):
         """What a block has outside of the tensor."""
         return str(ir.StringAttr(self.padding).value)
 
+    @property
+    def rank(self) -> int:
+        """The dimensions of the tensor."""
+        return len(self.target.shape)
+
+    @property
+    def index_count(self) -> int:
+        """How many integers say where a block is."""
+        return self.rank
+
+
+class TensorDescIm2colType(TT.Type, name="tensordesc_im2col"):
+    """`!tt.tensordesc_im2col<tensor<64x32xf16>, "zero", 4 : i32>`: a batch of images of so many
+    dimensions, NWC to NDHWC, of which blocks of pixels and their channels are loaded. A block is at
+    the indices of the first pixel, and behind these the offset of all along D, H and W."""
+
+    block: ir.TypeAttr
+    padding: ir.StringAttr
+    dimensions: ir.IntegerAttr
+    target, outside = TensorDescType.target, TensorDescType.outside
+
+    @property
+    def rank(self) -> int:
+        """The dimensions of the tensor."""
+        return int(ir.IntegerAttr(self.dimensions).value)
+
+    @property
+    def index_count(self) -> int:
+        """How many integers say where a block is."""
+        return 2 * self.rank - 2
+
+
+def is_descriptor(type_: Type) -> bool:
+    """True if a type is a tensor descriptor's, in either mode."""
+    return isinstance(type_, TensorDescType | TensorDescIm2colType)
+
+
+def check_images(op: Operation, type_: Type) -> bool:
+    """Whether a descriptor or a map in im2col mode is of images, and its blocks of pixels."""
+    block = list(type_.target.shape)
+    return (type_.rank in IM2COL_RANKS and len(block) == 2) or reject(
+        op, f"images have 3 to 5 dimensions, and blocks 2, got {type_.rank} and {block}"
+    )
+
 
 def _verify_descriptor(op: OpView) -> bool:
-    return isinstance(op.desc.type, TensorDescType) or reject(
-        op, f"operand 0 must be a tensor descriptor, got {op.desc.type}"
+    type_ = op.desc.type
+    if isinstance(type_, TensorDescIm2colType):
+        return check_images(op, type_)
+    return isinstance(type_, TensorDescType) or reject(
+        op, f"operand 0 must be a tensor descriptor, got {type_}"
+    )
+
+
+def _verify_tiled(op: OpView) -> bool:
+    return _verify_descriptor(op) and (
+        isinstance(op.desc.type, TensorDescType)
+        or reject(op, f"operand 0 must be a descriptor of tiles, got {op.desc.type}")
     )
 
 
 def _verify_block(op: OpView, what: str, value: Value) -> bool:
-    """The value is a block at as many indices as the block has dimensions. Layouts are free."""
-    if not _verify_descriptor(op):
-        return False
+    """The value is a block at as many indices as say where one is. Layouts are free."""
     block = op.desc.type.target
     return check_block(op, what, value, tuple(block.shape), block.element_type) and _verify_ranks(
-        op, len(block.shape), "indices"
+        op, op.desc.type.index_count, "indices"
     )
 
 
 def _verify_rows(op: OpView, what: str, value: Value) -> bool:
     """The value has a row of the descriptor's for each offset."""
-    if not _verify_descriptor(op):
+    if not _verify_tiled(op):
         return False
     block = op.desc.type.target
     rows = shape_of(op.x_offsets)
@@ -180,7 +233,8 @@ class DescriptorLoadOp(TT.Operation, name="descriptor_load", traits=[t.Reads, t.
     @staticmethod
     def verify_invariants(op: "DescriptorLoadOp") -> bool:
         return (
-            _verify_block(op, "result", op.result)
+            _verify_descriptor(op)
+            and _verify_block(op, "result", op.result)
             and check_choice(op, "cache", op.cache, CACHE_MODIFIERS)
             and check_choice(op, "evict", op.evict, EVICTION_POLICIES)
         )
@@ -195,7 +249,7 @@ class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[t.Writes]
 
     @staticmethod
     def verify_invariants(op: "DescriptorStoreOp") -> bool:
-        return _verify_block(op, "src", op.src)
+        return _verify_tiled(op) and _verify_block(op, "src", op.src)
 
 
 class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[t.Writes]):
@@ -220,7 +274,11 @@ class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[t.Write
 
     @staticmethod
     def verify_invariants(op: "DescriptorReduceOp") -> bool:
-        return _verify_block(op, "src", op.src) and check_choice(op, "kind", op.kind, REDUCE_KINDS)
+        return (
+            _verify_tiled(op)
+            and _verify_block(op, "src", op.src)
+            and check_choice(op, "kind", op.kind, REDUCE_KINDS)
+        )
 
 
 class DescriptorGatherOp(TT.Operation, name="descriptor_gather", traits=[t.Reads, t.LayoutAnchor]):
@@ -277,7 +335,7 @@ class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[t.Pure,
 
 
 def _verify_axis(op: OpView) -> bool:
-    rank = len(op.desc.type.target.shape)
+    rank = op.desc.type.rank
     return 0 <= op.axis.value < rank or reject(
         op, f"axis must lie in [0, {rank}), got {op.axis.value}"
     )

@@ -14,7 +14,12 @@ from proton.dialect import traits as t
 from proton.dialect.asynchronous import COPIES, STORES, Issues, Retires
 from proton.dialect.diagnostics import check_block, check_choice, reject
 from proton.dialect.mlir import AnyType, Operand, OpView, Result, Type, Value, ir
-from proton.dialect.tt_block import TensorDescType
+from proton.dialect.tt_block import (
+    TensorDescIm2colType,
+    TensorDescType,
+    check_images,
+    is_descriptor,
+)
 from proton.dialect.tt_memory import RMW_OPS
 from proton.dialect.ttg_core import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_block
 from proton.dialect.ttng_core import TTNG
@@ -32,6 +37,7 @@ class TensorMapType(TTNG.Type, name="tensormap"):
     block: ir.TypeAttr
     padding: ir.StringAttr
     target, outside = TensorDescType.target, TensorDescType.outside
+    rank, index_count = TensorDescType.rank, TensorDescType.index_count
 
     @property
     def element(self) -> Type:
@@ -41,9 +47,26 @@ class TensorMapType(TTNG.Type, name="tensormap"):
         return ir.IntegerType.get_signless(type_.width) if is_signed else type_
 
 
+class TensorMapIm2colType(TTNG.Type, name="tensormap_im2col"):
+    """`!ttng.tensormap_im2col<tensor<64x32xf16>, "zero", 4 : i32>`: a batch of images as TMA knows
+    it, as `!tt.tensordesc_im2col` describes it."""
+
+    block: ir.TypeAttr
+    padding: ir.StringAttr
+    dimensions: ir.IntegerAttr
+    target, outside = TensorDescType.target, TensorDescType.outside
+    rank, index_count = TensorDescIm2colType.rank, TensorDescIm2colType.index_count
+    element = TensorMapType.element
+
+
 def is_tensor_map(type_: Type) -> bool:
-    """True if a type is a tensor map."""
-    return isinstance(type_, TensorMapType)
+    """True if a type is a tensor map, in either mode."""
+    return isinstance(type_, TensorMapType | TensorMapIm2colType)
+
+
+def is_im2col(type_: Type) -> bool:
+    """True if a type is a tensor map in im2col mode."""
+    return isinstance(type_, TensorMapIm2colType)
 
 
 class TensorMapOp(
@@ -51,25 +74,33 @@ class TensorMapOp(
     name="tensor_map",
     traits=[t.Pure, t.Speculatable, t.PassesPointers, t.TileIndex],
 ):
-    """`ttng.tensor_map %base, %sizes..., %strides...`: the map of a tensor, its last stride left
-    out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
-    host makes the map if it can (proton/analysis/tensor_maps.py), else a `ttng.tensormap_create`
-    in its place."""
+    """`ttng.tensor_map %base, %sizes..., %strides..., %pixels...`: the map of a tensor, its last
+    stride left out, which is 1. In im2col mode `%pixels` are, each along D, H and W, the lower
+    corners of the bounding box, the upper ones, and the steps of the walk. Until descriptors are
+    taken apart, `%base` is one, and nothing follows. The host makes the map if it can
+    (proton/analysis/tensor_maps.py), else a `ttng.tensormap_create` in its place."""
 
     base: Operand[AnyType]
     sizes: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
+    pixels: Sequence[Operand[ir.IntegerType[32]]]
     result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "TensorMapOp") -> bool:
         if not is_tensor_map(op.result.type):
             return reject(op, f"result must be a tensor map, got {op.result.type}")
-        found, rank = (len(op.sizes), len(op.strides)), len(op.result.type.target.shape)
-        is_whole = isinstance(op.base.type, TensorDescType)
-        wanted = (0, 0) if is_whole else (rank, rank - 1)
+        is_of_pixels = is_im2col(op.result.type)
+        if is_of_pixels and not check_images(op, op.result.type):
+            return False
+        rank, found = op.result.type.rank, (len(op.sizes), len(op.strides), len(op.pixels))
+        wanted = rank, rank - 1, 3 * (rank - 2) * is_of_pixels
+        if is_descriptor(op.base.type):
+            wanted = 0, 0, 0
+            if op.base.type.index_count != op.result.type.index_count:
+                return reject(op, f"{op.base.type} is not what {op.result.type} is of")
         return found == wanted or reject(
-            op, f"{wanted[0]} sizes and {wanted[1]} strides, got {found[0]} and {found[1]}"
+            op, "{} sizes, {} strides and {} of pixels, got {}, {} and {}".format(*wanted, *found)
         )
 
 
@@ -122,8 +153,8 @@ class TensorMapCreateOp(
 
     @staticmethod
     def verify_invariants(op: "TensorMapCreateOp") -> bool:
-        if not is_tensor_map(op.result.type):
-            return reject(op, f"result must be a tensor map, got {op.result.type}")
+        if not is_tensor_map(op.result.type) or is_im2col(op.result.type):
+            return reject(op, f"result must be a tensor map of tiles, got {op.result.type}")
         if op.memory.type != map_memory():
             return reject(op, f"memory must be {map_memory()}, got {op.memory.type}")
         found, rank = (len(op.sizes), len(op.strides)), len(op.result.type.target.shape)
@@ -140,11 +171,18 @@ def map_memory() -> Type:
 
 
 def _verify_map(op: OpView) -> bool:
-    """The first operand is a map, and there are as many indices as its block has dimensions."""
+    """The first operand is a map, and as many indices as it asks for say where the block is."""
     if not is_tensor_map(op.map.type):
         return reject(op, f"operand 0 must be a tensor map, got {op.map.type}")
-    rank = len(op.map.type.target.shape)
-    return len(op.indices) == rank or reject(op, f"{rank} indices, got {len(op.indices)}")
+    wanted = op.map.type.index_count
+    return len(op.indices) == wanted or reject(op, f"{wanted} indices, got {len(op.indices)}")
+
+
+def _verify_tiled(op: OpView) -> bool:
+    """The same, and the map is not in im2col mode, which only copies to shared memory have."""
+    return _verify_map(op) and (
+        not is_im2col(op.map.type) or reject(op, f"a map of tiles, got {op.map.type}")
+    )
 
 
 def _verify_tensor(op: OpView, what: str, value: Value) -> bool:
@@ -175,7 +213,7 @@ class TMALoadOp(TTNG.Operation, name="tma_load", traits=[t.Reads, t.Accesses, t.
 
     @staticmethod
     def verify_invariants(op: "TMALoadOp") -> bool:
-        return _verify_map(op) and _verify_tensor(op, "result", op.result)
+        return _verify_tiled(op) and _verify_tensor(op, "result", op.result)
 
 
 class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[t.Writes, t.Accesses]):
@@ -189,7 +227,7 @@ class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[t.Writes, t.Accesses]
 
     @staticmethod
     def verify_invariants(op: "TMAStoreOp") -> bool:
-        return _verify_map(op) and _verify_tensor(op, "src", op.src) and _verify_reduction(op)
+        return _verify_tiled(op) and _verify_tensor(op, "src", op.src) and _verify_reduction(op)
 
 
 # What they become
@@ -211,7 +249,7 @@ class AsyncTMACopyOp(
 ):
     """`ttng.async_tma_copy_global_to_local %map, %barrier, %dst, %pred, %indices`: a thread of
     each warp begins to copy its boxes of the block at `indices`, if `pred` holds; their bytes
-    arrive at the barrier."""
+    arrive at the barrier. In im2col mode offsets, which have no sign, are behind the indices."""
 
     map: Operand[AnyType]
     barrier: Operand[AnyType]
@@ -247,7 +285,7 @@ class AsyncTMAStoreOp(
 
     @staticmethod
     def verify_invariants(op: "AsyncTMAStoreOp") -> bool:
-        return _verify_map(op) and _verify_memory(op, op.src) and _verify_reduction(op)
+        return _verify_tiled(op) and _verify_memory(op, op.src) and _verify_reduction(op)
 
 
 class LocalToGlobalOp(

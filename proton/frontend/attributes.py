@@ -157,10 +157,11 @@ def _of_descriptor(owner: Any, name: str) -> Any:
         return getattr(owner.type, name)
     if name in descriptors.ATTRIBUTES:
         return descriptors.ATTRIBUTES[name](owner)
-    function = vars(tl.tensor_descriptor).get(name)
+    members = vars(descriptors.class_of(owner))
+    function = members.get(name)
     if isinstance(function, Builtin):
         return Method(owner, function)
-    names = [n for n, value in vars(tl.tensor_descriptor).items() if isinstance(value, Builtin)]
+    names = [n for n, value in members.items() if isinstance(value, Builtin)]
     raise error(
         f"a tensor descriptor has no attribute {name!r}"
         f"{did_you_mean(name, (*names, *descriptors.ATTRIBUTES))}",

@@ -18,6 +18,7 @@ from proton.language.gluon.changes import SHAPES, layout_of
 from proton.language.gluon.layouts import AutoLayout
 from proton.language.gluon.types import (
     distributed_type,
+    im2col_descriptor_type,
     shared_memory_descriptor_type,
     warpgroup_mma_accumulator_type,
 )
@@ -88,7 +89,10 @@ def to_ir(type_: ty.dtype) -> Type:
         return tt.PointerType.get(to_ir(memory_type(type_.element_ty)))
     if isinstance(type_, ty.tensor_descriptor_type):  # of any layout: the map of it has that
         block = ir.TypeAttr.get(to_ir(memory_type(type_.block_type)))
-        return tt_block.TensorDescType.get(block, ir.StringAttr.get(type_.padding))
+        said = block, ir.StringAttr.get(type_.padding)
+        if isinstance(type_, im2col_descriptor_type):
+            return tt_block.TensorDescIm2colType.get(*said, i32_attr(type_.rank))
+        return tt_block.TensorDescType.get(*said)
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()
     return integer(type_.primitive_bitwidth)

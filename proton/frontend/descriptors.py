@@ -16,6 +16,7 @@ from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.language import descriptor as dsc
 from proton.language import types as ty
+from proton.language.gluon.core import tensor_descriptor_im2col
 from proton.language.value import tensor
 
 _LEAST_ROWS = 8  # of a gather, as Triton has it
@@ -69,22 +70,32 @@ def _make(
 
 
 def _sizes(desc: tensor) -> tuple[tensor, ...]:
-    axes = range(len(_block(desc).shape))
+    axes = range(_type(desc).rank)
     ops = [tt_block.DescriptorSizeOp(desc.handle, i32_attr(axis), to_ir(ty.int32)) for axis in axes]
     return tuple(wrap(op, ty.int32) for op in ops)
 
 
 def _strides(desc: tensor) -> tuple[tensor, ...]:
-    axes = range(len(_block(desc).shape))
+    axes = range(_type(desc).rank)
     ops = [
         tt_block.DescriptorStrideOp(desc.handle, i32_attr(axis), to_ir(ty.int64)) for axis in axes
     ]
     return tuple(wrap(op, ty.int64) for op in ops)
 
 
-def _block(desc: Any) -> ty.block_type:
+def _type(desc: Any) -> ty.tensor_descriptor_type:
     assert isinstance(desc.type, ty.tensor_descriptor_type)
-    return desc.type.block_type
+    return desc.type
+
+
+def _block(desc: Any) -> ty.block_type:
+    return _type(desc).block_type
+
+
+def class_of(desc: object) -> type:
+    """What a kernel calls the class of a descriptor."""
+    is_im2col = isinstance(desc, tensor_descriptor_im2col)
+    return tensor_descriptor_im2col if is_im2col else dsc.tensor_descriptor
 
 
 ATTRIBUTES: dict[str, Callable[[tensor], object]] = {
@@ -102,7 +113,7 @@ ATTRIBUTES: dict[str, Callable[[tensor], object]] = {
 
 def _checked(desc: object, what: str) -> ty.block_type:
     """The block of what must be a descriptor."""
-    if not isinstance(desc, dsc.tensor_descriptor):
+    if not isinstance(desc, dsc.tensor_descriptor) or class_of(desc) is tensor_descriptor_im2col:
         found = desc.type if isinstance(desc, tensor) else shown(desc)
         raise error(
             f"{what} takes a tensor descriptor, got {found}",

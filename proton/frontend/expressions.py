@@ -446,7 +446,7 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
 def _isinstance(g: CodeGenerator, value: object, classes: object) -> bool:
     choices = {*classes} if isinstance(classes, tuple) else {classes}
     if isinstance(value, tl.tensor_descriptor):
-        return tl.tensor_descriptor in choices
+        return descriptors.class_of(value) in choices
     known = not isinstance(value, tensor)
     if known and choices & {core.base_value, tensor if is_typed(value) else ty.constexpr}:
         return True  # constexprs, and numbers with a type, are plain Python values here
@@ -463,7 +463,7 @@ def _hasattr(g: CodeGenerator, owner: object, name: object) -> bool:
     if not isinstance(name, str):
         raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
     if isinstance(owner, tl.tensor_descriptor):
-        return name in descriptors.ATTRIBUTES or hasattr(tl.tensor_descriptor, name)
+        return name in descriptors.ATTRIBUTES or hasattr(descriptors.class_of(owner), name)
     if isinstance(owner, tensor):
         return name in TENSOR_ATTRIBUTES or name in MEMBERS
     return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))

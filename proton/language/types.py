@@ -352,7 +352,7 @@ class tensor_descriptor_type(dtype):
     outside of it is `padding`, "zero" or "nan"."""
 
     def __init__(self, block: block_type, padding: str = "zero") -> None:
-        self.block_type, self.padding = block, padding
+        self.block_type, self.padding, self.rank = block, padding, len(block.shape)
         self.name = f"tensor_descriptor<{block!s}>"
         self.kind, self.primitive_bitwidth = "descriptor", 0
 
@@ -373,9 +373,8 @@ class tensor_descriptor_type(dtype):
     def parts(self) -> list[dtype]:
         """What a kernel takes in its place: the pointer, the sizes, and all strides but the last
         one, which is 1."""
-        rank = len(self.block_type.shape)
         base = pointer_type(self.block_type.element_ty)
-        return [base, *[int32] * rank, *[int64] * (rank - 1)]
+        return [base, *[int32] * self.rank, *[int64] * (self.rank - 1)]
 
 
 def parts_of(type_: dtype) -> list[dtype]:
@@ -432,7 +431,7 @@ pi32_t = pointer_type(int32)
 
 SCALARS = tuple(dtype(name) for name in _SHORT)
 # What is meant to be a type, misspelled or not: "*fp32", "tl.int32", "tensordesc<...>".
-LOOK = re.compile(r"(\w+\.)*\*?k?[a-z]+[0-9]+[a-z0-9]*|tensordesc<.*")
+LOOK = re.compile(r"(\w+\.)*\*?k?[a-z]+[0-9]+[a-z0-9]*|tensordesc(_im2col)?<.*")
 READERS: list[Callable[[str], dtype | None]] = []  # of types that other modules have, as text
 _BY_SHORT = {type_.short: type_ for type_ in SCALARS} | {"u1": int1}
 

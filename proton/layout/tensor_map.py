@@ -3,14 +3,17 @@
 A *tensor map* describes a tensor in global memory and the *box* of it that one copy takes. A box
 has at most 256 elements along each dimension, and where its rows are swizzled, they are as long as
 the swizzle. A block that is larger is copied in several boxes, one behind the other in memory.
-Source: CUDA Driver API, `cuTensorMapEncodeTiled`; PTX ISA, "Tensors".
+
+In im2col mode the tensor is a batch of images, NWC to NDHWC, and a block has two dimensions: pixels
+and channels. Pixels are those that a walk meets, W fastest, in the *bounding box* of each image.
+Source: CUDA Driver API, `cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`; PTX ISA, "Tensors".
 """
 
 import functools
 import itertools
 from dataclasses import dataclass
 from math import prod
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from proton.layout.encodings import nvmma_memory
 from proton.layout.linear import LinearLayout
@@ -19,6 +22,12 @@ from proton.layout.named import SWIZZLES, dim, shared_row_major
 from proton.layout.shared_view import SharedView
 
 MAX_BOX = 256  # elements along a dimension
+MAX_PIXELS = 1024  # of a box in im2col mode
+IM2COL_RANKS = (3, 4, 5)
+MAX_ELEMENT_STRIDE = 8  # of the walk
+# By the number of dimensions that pixels have, the bits of each corner of the bounding box, which
+# is signed, and of each offset, which is not.
+CORNER_BITS = {1: 16, 2: 8, 3: 5}
 TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 128  # bytes, where the kernel makes one
 ROW_BYTES = 16  # that addresses, strides and beginnings of rows are multiples of
@@ -42,6 +51,9 @@ class TensorMapPlan(TypedDict):
     box: list[int]
     swizzle: int  # bytes
     padding: str  # what is outside: "zero" or "nan"
+    # In im2col mode, of each dimension of pixels: the lower corners of the bounding box, the upper
+    # ones, and the steps of the walk.
+    pixels: NotRequired[list[Formula]]
 
 
 @dataclass(frozen=True)
@@ -89,8 +101,11 @@ class Box:
 
 
 @functools.cache
-def box_in(block: tuple[int, ...], element_bytes: int, layout: LinearLayout) -> Box | None:
-    """How TMA copies blocks of a shape to memory of a layout; None where it cannot."""
+def box_in(
+    block: tuple[int, ...], element_bytes: int, layout: LinearLayout, rows: int = MAX_BOX
+) -> Box | None:
+    """How TMA copies blocks of a shape to memory of a layout, at most so many rows at once; None
+    where it cannot."""
     if block[-1] * element_bytes < ROW_BYTES:
         return None
     # A swizzle goes by addresses: rows that one leaves where they are have none.
@@ -105,9 +120,10 @@ def box_in(block: tuple[int, ...], element_bytes: int, layout: LinearLayout) -> 
             row = min(row, MAX_BOX)
         if row > MAX_BOX:
             return None
-        sizes = (*(min(size, MAX_BOX) for size in block[:-1]), row)
+        sizes = (*(min(size, rows) for size in block[:-1]), row)
         box = Box(block, element_bytes, sizes, swizzle, layout)
-        return None if any(byte % box.alignment for _, byte in box.pieces) else box
+        is_aligned = sizes == block or prod(sizes) * element_bytes % box.alignment == 0
+        return box if is_aligned else None
     return None
 
 

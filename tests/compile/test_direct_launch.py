@@ -62,7 +62,7 @@ def rows(x_desc, out_ptr, factor):
 def test_a_gpu_gets_the_map_of_a_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
     driver, encoded = FakeDriver(read=[PTR] * 6), []
 
-    def encode(element: str, base: int, sizes: list[int], *rest: object, is_nan: bool) -> list[int]:
+    def encode(element: str, base: int, sizes: list[int], *rest: object, **_: object) -> list[int]:
         encoded.append((element, base, sizes))
         return [*range(16)]
 

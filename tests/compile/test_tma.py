@@ -45,7 +45,8 @@ def plans() -> list[dict[str, Any]]:
 def test_what_maps_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
-    def encode(*args: Any, is_nan: bool) -> list[int]:
+    def encode(*args: Any, is_nan: bool, pixels: tuple[list[int], ...]) -> list[int]:
+        assert not pixels
         given.append((*args, is_nan))
         return list(range(16))
 

@@ -26,9 +26,9 @@ module attributes {"ttg.num-warps" = 8 : i32} {
     %true = arith.constant true
     %n_long = arith.extsi %n : i32 to i64
     %k_long = arith.extsi %k : i32 to i64
-    %map_a = "ttng.tensor_map"(%a, %m, %k, %k_long) {operandSegmentSizes = array<i32: 1, 2, 1>} : (!tt.ptr<f16>, i32, i32, i64) -> !map_a
-    %map_b = "ttng.tensor_map"(%b, %k, %n, %n_long) {operandSegmentSizes = array<i32: 1, 2, 1>} : (!tt.ptr<f16>, i32, i32, i64) -> !map_b
-    %map_c = "ttng.tensor_map"(%c, %m, %n, %n_long) {operandSegmentSizes = array<i32: 1, 2, 1>} : (!tt.ptr<f16>, i32, i32, i64) -> !map_b
+    %map_a = "ttng.tensor_map"(%a, %m, %k, %k_long) {operandSegmentSizes = array<i32: 1, 2, 1, 0>} : (!tt.ptr<f16>, i32, i32, i64) -> !map_a
+    %map_b = "ttng.tensor_map"(%b, %k, %n, %n_long) {operandSegmentSizes = array<i32: 1, 2, 1, 0>} : (!tt.ptr<f16>, i32, i32, i64) -> !map_b
+    %map_c = "ttng.tensor_map"(%c, %m, %n, %n_long) {operandSegmentSizes = array<i32: 1, 2, 1, 0>} : (!tt.ptr<f16>, i32, i32, i64) -> !map_b
     %x = "tt.get_program_id"() {axis = 0 : i32} : () -> i32
     %y = "tt.get_program_id"() {axis = 1 : i32} : () -> i32
     %row = arith.muli %x, %c64 : i32

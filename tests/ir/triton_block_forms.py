@@ -103,7 +103,7 @@ BLOCK_ROWS: list[tuple[str, str, str]] = [
     (
         "ttng.tensormap_create",
         MAPPED.replace("STEP", "%step"),
-        f"{{operandSegmentSizes = array<i32: 1, 2, 1>}} : {OUR_MAP}",
+        f"{{operandSegmentSizes = array<i32: 1, 2, 1, 0>}} : {OUR_MAP}",
     ),
     ("ttng.tensormap_fenceproxy_acquire", MAPPED.replace("STEP", "%w"), "arith.divsi %5, %7 : i64"),
     (

@@ -6,7 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from proton.layout.tensor_map import ALIGNMENT, Box, box_of
+from proton.layout.encodings import nvmma_memory
+from proton.layout.tensor_map import ALIGNMENT, MAX_BOX, MAX_PIXELS, Box, box_in, box_of
+
+SIZES = (0, 32, 64, 128)  # of swizzles
 
 
 def arrived(box: Box) -> dict[int, tuple[int, ...]]:
@@ -39,6 +42,29 @@ def test_elements_lie_where_the_layout_says(rng: np.random.Generator, element_by
         for at in rng.choice(list(places), 50):
             index = box.layout.apply(offset=int(at) // element_bytes)
             assert tuple(index.values()) == places[int(at)]
+
+
+@pytest.mark.parametrize("rows", [MAX_BOX, MAX_PIXELS])
+def test_blocks_in_a_layout_lie_where_it_says_or_have_none(
+    rng: np.random.Generator, rows: int
+) -> None:
+    cases = itertools.product((1, 2, 4, 8, 512), (16, 64, 512), (1, 4), SIZES)
+    for height, width, element_bytes, swizzle in cases:
+        block = height, width
+        if width * element_bytes < swizzle:
+            continue
+        layout = nvmma_memory(block, element_bytes, swizzle, False)
+        box = box_in(block, element_bytes, layout, rows)
+        if box is None:  # a box would be too wide, or begin in the middle of a pattern
+            is_wide = not swizzle and width > MAX_BOX
+            assert is_wide or (1 < height < 8 and width * element_bytes > swizzle)
+            continue
+        assert box.sizes[0] == min(height, rows)
+        places = arrived(box)
+        assert len(places) == math.prod(block)
+        for at in rng.choice(list(places), 20):
+            index = layout.apply(offset=int(at) // element_bytes)
+            assert tuple(index.values()) == places[int(at)], (block, element_bytes, swizzle)
 
 
 def test_small_blocks_have_none() -> None:

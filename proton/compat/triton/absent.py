@@ -22,7 +22,6 @@ ABSENT = {
     "triton.experimental.gluon.language.amd": "AMD's GPUs are not supported",
     "triton.experimental.gluon.language.fpsan": "it is a part of Triton's sanitizers",
     "triton.experimental.gluon.language.nvidia.blackwell": "it is of Blackwell",
-    "triton.experimental.gluon.nvidia": "columns of images (im2col) are not supported",
     "triton.experimental.gsan": "gsan is not there",
     "triton.knobs": _KNOBS,
     "triton.language.core": _COMPILER,

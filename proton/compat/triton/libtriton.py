@@ -174,8 +174,7 @@ def access_module(fn: DeviceFunction, signature: Signature, target: Target) -> A
 def _torch_count(type_: ty.dtype) -> int:
     """How many arguments torch counts a parameter as: a descriptor is one, with as many strides
     and sizes as it has dimensions."""
-    is_descriptor = isinstance(type_, ty.tensor_descriptor_type)
-    return 1 + 2 * len(type_.block_type.shape) if is_descriptor else 1  # type: ignore[attr-defined]
+    return 1 + 2 * type_.rank if isinstance(type_, ty.tensor_descriptor_type) else 1
 
 
 def _arguments(signature: Signature) -> list[int]:

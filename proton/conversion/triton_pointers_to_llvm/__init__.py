@@ -101,7 +101,7 @@ def _refuse_blocks(function: Operation) -> None:
     """Block pointers and tensor descriptors are no addresses yet."""
     for op in all_ops(function):
         for value in (*op.operands, *op.results):
-            is_descriptor = isinstance(value.type, tt.TensorDescType)
+            is_descriptor = tt.is_descriptor(value.type)
             if is_descriptor or tt.is_block_pointer(value.type):
                 kind = "tensor-descriptor-to" if is_descriptor else "tensor"
                 raise CompilationError(

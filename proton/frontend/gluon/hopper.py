@@ -29,6 +29,7 @@ from proton.frontend.gluon.ampere import (
 from proton.frontend.gluon.memory import accessed, check_begin, type_of
 from proton.frontend.gluon.tensors import converted, hint_l2
 from proton.frontend.interface import CodeGenerator
+from proton.frontend.promotion import cast as cast_to
 from proton.frontend.promotion import to_bool
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import item
@@ -43,6 +44,7 @@ from proton.language.gluon.nvidia import hopper
 from proton.language.gluon.nvidia.hopper import cluster, mbarrier, tma
 from proton.language.gluon.types import (
     distributed_type,
+    im2col_descriptor_type,
     layout_descriptor_type,
     warpgroup_mma_accumulator_type,
 )
@@ -56,7 +58,7 @@ from proton.layout.tensor_cores import (
     WarpGroupTiling,
     group_tiling_of,
 )
-from proton.layout.tensor_map import MAX_BOX, ROW_BYTES, box_in
+from proton.layout.tensor_map import CORNER_BITS, MAX_BOX, MAX_PIXELS, ROW_BYTES, box_in
 
 
 def _needs(g: CodeGenerator, what: str) -> None:
@@ -106,14 +108,24 @@ def _cluster_barrier(relaxed: object = False) -> None:
 # Descriptors
 
 
-def _descriptor(value: object, what: str) -> layout_descriptor_type:
+def _descriptor(value: object, what: str, is_im2col: bool) -> layout_descriptor_type:
     type_ = value.type if isinstance(value, tensor) else None
+    found = shown(value) if type_ is None else type_
+    if is_im2col and not isinstance(type_, im2col_descriptor_type):
+        raise error(
+            f"{what}: expected a tensor descriptor in im2col mode, got {found}",
+            "pass gluon.nvidia.hopper.TensorDescriptorIm2Col",
+        )
     if not isinstance(type_, layout_descriptor_type):
-        found = shown(value) if type_ is None else type_
         raise error(
             f"{what}: expected a tensor descriptor with a layout, got {found}",
             "pass gluon.nvidia.hopper.TensorDescriptor, or make one with "
             "tma.make_tensor_descriptor",
+        )
+    if isinstance(type_, im2col_descriptor_type) and not is_im2col:
+        raise error(
+            f"{what}: expected a tensor descriptor of tiles, got {found}",
+            "tma.async_load_im2col is what takes it",
         )
     return type_
 
@@ -176,8 +188,10 @@ def _map(desc: tensor, type_: layout_descriptor_type, *, is_signed: bool, loads:
     attribute = ttg.shared_attr(_linear(type_))
     block = ir.RankedTensorType.get(memory_.shape, element, encoding=attribute)
     # A store by a map that fills with NaN is an illegal instruction.
-    padding = string_attr(type_.padding if loads else "zero")
-    map_type = ttng.TensorMapType.get(ir.TypeAttr.get(block), padding)
+    said = ir.TypeAttr.get(block), string_attr(type_.padding if loads else "zero")
+    map_type: Type = ttng.TensorMapType.get(*said)
+    if isinstance(type_, im2col_descriptor_type):
+        map_type = ttng.TensorMapIm2colType.get(*said, i32_attr(type_.rank))
     value = desc.handle
     op = defining_op(value)
     if op is None:
@@ -185,7 +199,7 @@ def _map(desc: tensor, type_: layout_descriptor_type, *, is_signed: bool, loads:
     else:
         place = ir.InsertionPoint.after(op)
     with place:
-        return ttng.TensorMapOp(value, [], [], map_type).result
+        return ttng.TensorMapOp(value, [], [], [], map_type).result
 
 
 def _linear(type_: layout_descriptor_type) -> LinearLayout:
@@ -198,10 +212,10 @@ def _linear(type_: layout_descriptor_type) -> LinearLayout:
 
 
 def _checked(
-    desc: object, memory_: object, coord: object, what: str
+    desc: object, memory_: object, coord: object, what: str, is_im2col: bool = False
 ) -> tuple[Any, tensor, list[object]]:
     """(type of the descriptor, memory, indices) of a copy, which fit each other."""
-    type_ = _descriptor(desc, what)
+    type_ = _descriptor(desc, what, is_im2col)
     found = accessed(memory_, what)
     own, block = type_of(found), type_.block_type
     if own.shape != block.shape or own.element_ty != block.element_ty:
@@ -215,12 +229,11 @@ def _checked(
             "allocate it with layout=desc.layout",
         )
     linear, size = _linear(type_), own.nbytes_per_cta // prod(own.shape)
-    box = box_in(own.shape, size, linear)
+    box = box_in(own.shape, size, linear, MAX_PIXELS if is_im2col else MAX_BOX)
     if box is None:
         raise error(
-            f"{what}: TMA copies no blocks of {list(own.shape)} {own.element_ty} in {own.layout}",
-            f"rows have at least {ROW_BYTES} bytes, without a swizzle at most {MAX_BOX} elements; "
-            "under several swizzled columns are 8 rows or more",
+            f"{what}: TMA copies no blocks of {list(own.shape)} to memory in {own.layout}",
+            f"with a swizzle take 8 rows or more, else up to {MAX_BOX} columns",
         )
     if box.pieces_in(ttg.mem_desc_view(to_ir(own))) is None:
         raise error(
@@ -228,7 +241,7 @@ def _checked(
             "slice whole rows, or columns of the swizzle's width, and multiples of 8 rows",
         )
     check_begin(found, box.alignment, what)
-    indices = integers("coord", coord, ty.int32, len(block.shape))
+    indices = integers("coord", coord, ty.int32, type_.rank)
     last = number_of(cast(Value, indices[-1]))
     if last is not None and last * size % ROW_BYTES:
         raise error(
@@ -249,21 +262,68 @@ def _async_load(
     multicast: object = False,
     cache_policy: object = None,
 ) -> None:
-    what = "tma.async_load"
+    _load(g, tensor_desc, coord, None, barrier, result, pred, cache_policy, "tma.async_load")
+
+
+@generator_rule(tma.async_load_im2col)
+def _async_load_im2col(
+    g: CodeGenerator,
+    tensor_desc: tensor,
+    coord: object,
+    offsets: object,
+    barrier: object,
+    result: object,
+    pred: object = True,
+    multicast: object = False,
+    cache_policy: object = None,
+) -> None:
+    what = "tma.async_load_im2col"
+    _load(g, tensor_desc, coord, listed(offsets), barrier, result, pred, cache_policy, what)
+
+
+def _load(
+    g: CodeGenerator,
+    desc: tensor,
+    coord: object,
+    offsets: tuple[Any, ...] | None,
+    place: object,
+    result: object,
+    pred: object,
+    policy: object,
+    what: str,
+) -> None:
+    """A copy to memory, which has offsets in im2col mode."""
     _needs(g, what)
-    type_, target, indices = _checked(tensor_desc, result, coord, what)
+    type_, target, indices = _checked(desc, result, coord, what, offsets is not None)
     element = type_.block_type.element_ty
-    if type_.padding == "nan" and element.primitive_bitwidth == 8:
-        raise error(f"{what}: TMA has no NaN of {element} for what is outside", 'padding="zero"')
-    map_ = _map(tensor_desc, type_, is_signed=False, loads=True)
-    place = _barrier_of(barrier)
-    op = ttng.AsyncTMACopyOp(map_, place, target.handle, condition(pred), indices)
-    hint_l2(op.operation, cache_policy)
+    if type_.padding == "nan" and element.is_fp8() and isinstance(g.target, GPUTarget):
+        raise error(f"{what}: TMA fills nothing with a NaN of {element}", 'padding="zero"')
+    if offsets is not None:
+        indices += _offsets(offsets, type_.rank - 2, what)
+    map_ = _map(desc, type_, is_signed=False, loads=True)
+    at = barrier(place, what.removeprefix("tma."))
+    op = ttng.AsyncTMACopyOp(map_, at, target.handle, condition(pred), indices)
+    hint_l2(op.operation, policy)
 
 
-def _barrier_of(value: object) -> Value:
-    """Of what comes in a parameter that has the function's name."""
-    return barrier(value, "async_load")
+def _offsets(offsets: tuple[Any, ...], rank: int, what: str) -> list[object]:
+    """Offsets in im2col mode, as 32 bits: of 16 bits that a kernel computes none is a sign."""
+    found, end = [], 1 << CORNER_BITS[rank]
+    for offset in offsets:
+        if isinstance(offset, tensor):
+            if offset.is_block() or not offset.dtype.is_int() or offset.dtype.itemsize != 2:
+                raise error(
+                    f"{what}: offsets are 16-bit integers, got {offset.type}", "x.to(gl.int16)"
+                )
+            offset = cast_to(cast_to(offset, ty.uint16), ty.int32)
+        elif isinstance(offset, int) and not 0 <= offset < end:
+            raise error(
+                f"{what}: of {rank} dimensions of pixels offsets are from 0 to {end - 1}, got "
+                f"{offset}",
+                "take what is below 0 from coord, and from the descriptor's corners",
+            )
+        found.append(offset)
+    return integers("offsets", tuple(found), ty.int32, rank)
 
 
 def _store(

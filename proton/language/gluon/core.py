@@ -12,6 +12,7 @@ from proton.language.constants import unwrap
 from proton.language.function import Builtin, builtin
 from proton.language.gluon.layouts import plain
 from proton.language.gluon.types import (
+    im2col_descriptor_type,
     shared_memory_descriptor_type,
     warpgroup_mma_accumulator_type,
 )
@@ -179,6 +180,11 @@ class _ByType(type):
 
 class warpgroup_mma_accumulator(metaclass=_ByType, of_type=warpgroup_mma_accumulator_type):
     """The accumulator of an asynchronous dot: `warpgroup_mma_wait` gives the tensor."""
+
+
+class tensor_descriptor_im2col(metaclass=_ByType, of_type=im2col_descriptor_type):
+    """What the host passes as a `TensorDescriptorIm2Col`: it has the attributes of a descriptor,
+    and `tma.async_load_im2col` takes it."""
 
 
 class shared_memory_descriptor(metaclass=_ByType, of_type=shared_memory_descriptor_type):

@@ -112,6 +112,31 @@ class layout_descriptor_type(ty.tensor_descriptor_type):
         return f"{super().mangle()[:-1]}, {self.layout!r}>"
 
 
+class im2col_descriptor_type(layout_descriptor_type):
+    """A batch of images, of `rank` dimensions, of which TMA copies pixels and their channels."""
+
+    def __init__(self, block: ty.block_type, layout: SharedLayout, padding: str, rank: int) -> None:
+        super().__init__(block, layout, padding)
+        self.rank = rank
+        self.name = f"tensor_descriptor_im2col<{block!s}>"
+
+    def parts(self) -> list[ty.dtype]:
+        """Behind those of a tensor, along D, H and W each: the lower corners of the bounding box,
+        the upper ones, and the steps."""
+        return [*super().parts(), *[ty.int32] * (3 * (self.rank - 2))]
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, im2col_descriptor_type)
+        return same and super().__eq__(other) and other.rank == self.rank  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(("im2col", self.block_type, self.padding, self.layout, self.rank))
+
+    def mangle(self) -> str:
+        found = super().mangle().replace("tensordesc", "tensordesc_im2col", 1)
+        return found.replace("],", f"],input_rank={self.rank},", 1)
+
+
 class warpgroup_mma_accumulator_type(ty.dtype):
     """The accumulator of an asynchronous dot."""
 
@@ -140,21 +165,25 @@ class warpgroup_mma_accumulator_type(ty.dtype):
 
 
 _DESCRIBED = re.compile(
-    r"tensordesc<([a-z0-9]+)\[([0-9, ]+)\],\s*(?:(nan),\s*)?(NVMMASharedLayout\(.*\))>"
+    r"tensordesc(_im2col)?<([a-z0-9]+)\[([0-9, ]+)\],\s*(?:input_rank=(\d+),\s*)?"
+    r"(?:(nan),\s*)?(NVMMASharedLayout\(.*\))>"
 )
 
 
 def _read(text: str) -> ty.dtype | None:
     """A descriptor's type as it is written; None of other texts."""
     found = _DESCRIBED.fullmatch(text)
-    if found is None:
+    if found is None or (found[1] is None) != (found[4] is None):
         return None
-    call = ast.parse(found[4], mode="eval").body
+    call = ast.parse(found[6], mode="eval").body
     assert isinstance(call, ast.Call)
     names = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
     layout = layouts.NVMMASharedLayout(*map(ast.literal_eval, call.args), **names)
-    block = ty.block_type(ty.str_to_ty(found[1]), tuple(map(int, found[2].split(","))))
-    return layout_descriptor_type(block, layout, found[3] or "zero")
+    block = ty.block_type(ty.str_to_ty(found[2]), tuple(map(int, found[3].split(","))))
+    known = block, layout, found[5] or "zero"
+    if found[4] is not None:
+        return im2col_descriptor_type(*known, int(found[4]))
+    return layout_descriptor_type(*known)
 
 
 ty.READERS.append(_read)

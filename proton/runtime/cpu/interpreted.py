@@ -241,8 +241,8 @@ def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> object:
     """A pointer, or the tensor that a descriptor of the host describes."""
     if not isinstance(type_, ty.tensor_descriptor_type):
         return base
-    rank = len(type_.block_type.shape)
-    sizes, strides = found.described[1 : 1 + rank], (*found.described[1 + rank :], 1)
+    rank = type_.rank
+    sizes, strides = found.described[1 : 1 + rank], (*found.described[1 + rank : 2 * rank], 1)
     return TensorInMemory(base, tuple(sizes), tuple(strides), found.element.itemsize)
 
 

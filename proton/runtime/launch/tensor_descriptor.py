@@ -35,11 +35,11 @@ class TensorDescriptor(ArrayArgument):
         if isinstance(self.base, MockTensor):
             self.base = self.base.base
         rank = len(self.shape)
-        for name in ("strides", "block_shape"):
-            if len(getattr(self, name)) != rank:
+        for name, wanted in {"strides": rank, **self._lengths(rank)}.items():
+            if len(getattr(self, name)) != wanted:
                 raise InvalidDescriptor(
-                    f"TensorDescriptor: {name} must have {rank} entries, as shape has, got "
-                    f"{shown(getattr(self, name))}"
+                    f"TensorDescriptor: {name} must have {wanted} entries, and shape has {rank}, "
+                    f"got {shown(getattr(self, name))}"
                 )
         try:
             ty.check_block_shape(tuple(self.block_shape))
@@ -62,6 +62,10 @@ class TensorDescriptor(ArrayArgument):
             )
         self._check_strides(_element_bytes(self.base))
 
+    def _lengths(self, rank: int) -> dict[str, int]:
+        """How many entries attributes have for a tensor of so many dimensions."""
+        return {"block_shape": rank}
+
     def _check_strides(self, size: int) -> None:
         if self.strides[-1] != 1:
             raise InvalidDescriptor(
@@ -83,17 +87,7 @@ class TensorDescriptor(ArrayArgument):
         round_f32_to_tf32: bool = False,
     ) -> "TensorDescriptor":
         """A descriptor of all of an array, wherever it lies."""
-        if isinstance(tensor, MockTensor):
-            known = tensor.shape, tensor.stride(), block_shape, padding, round_f32_to_tf32
-            return TensorDescriptor(tensor, *known)
-        array = tensor.base if isinstance(tensor, TensorWrapper) else tensor
-        owner = owner_of(array)
-        if owner is None:
-            raise LaunchError(
-                f"TensorDescriptor.from_tensor takes an array, got {type(tensor).__name__}"
-            )
-        shape, strides = owner.layout(array)
-        return TensorDescriptor(tensor, shape, strides, block_shape, padding, round_f32_to_tf32)
+        return TensorDescriptor(*whole_of(tensor), block_shape, padding, round_f32_to_tf32)
 
     def key(self, parameter: Parameter, element: ty.dtype) -> str:
         """The short name of its type, of which the code depends on the block and the padding."""
@@ -110,6 +104,19 @@ class TensorDescriptor(ArrayArgument):
                 f"{ty.DESCRIPTOR_ROW_BYTES} bytes, got {address:#x}: copy the tensor"
             )
         return (address, *self.shape, *self.strides[:-1])
+
+
+def whole_of(tensor: object) -> tuple[object, Sequence[int], Sequence[int]]:
+    """(base, shape, strides) of a descriptor of all of an array."""
+    if isinstance(tensor, MockTensor):
+        return tensor, tensor.shape, tensor.stride()
+    array = tensor.base if isinstance(tensor, TensorWrapper) else tensor
+    owner = owner_of(array)
+    if owner is None:
+        raise LaunchError(
+            f"TensorDescriptor.from_tensor takes an array, got {type(tensor).__name__}"
+        )
+    return tensor, *owner.layout(array)
 
 
 def descriptor_key(

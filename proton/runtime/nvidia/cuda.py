@@ -166,20 +166,27 @@ def encode_tensor_map(
     box: list[int],
     swizzle: int,
     is_nan: bool,
+    pixels: tuple[list[int], ...] = (),
 ) -> list[int]:
     """The words of a tensor map, the fastest dimension first: `steps` are the bytes from one index
-    to the next of the others. Raises CUDAError for a tensor that TMA cannot take."""
-    driver, rank = _driver(), len(sizes)
+    to the next of the others. In im2col mode `pixels` are the lower corners, the upper ones and the
+    steps of the walk. Raises CUDAError for a tensor that TMA cannot take."""
+    driver, walk = _driver(), [1] * len(sizes)
+    encode = driver.cuTensorMapEncodeTiled
+    taken: list[Any] = [[driver.cuuint32_t(size) for size in box]]
+    if pixels:
+        lower, upper, walk[1:-1] = pixels
+        encode, taken = driver.cuTensorMapEncodeIm2col, [lower, upper, *box]
     swizzled = driver.CUtensorMapSwizzle
     found = _call(
-        driver.cuTensorMapEncodeTiled,
+        encode,
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{element}"),
-        rank,
+        len(sizes),
         base,
         [driver.cuuint64_t(size) for size in sizes],
         [driver.cuuint64_t(step) for step in steps],
-        [driver.cuuint32_t(size) for size in box],
-        [driver.cuuint32_t(1)] * rank,
+        *taken,
+        [driver.cuuint32_t(step) for step in walk],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(swizzled, f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"),
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,

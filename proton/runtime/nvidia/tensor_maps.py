@@ -41,7 +41,7 @@ def arguments_of(plan: TensorMapPlan) -> list[int]:
                 for side in sides:
                     visit(side)
 
-    for formula in (*plan["sizes"], *plan["strides"]):
+    for formula in (*plan["sizes"], *plan["strides"], *plan.get("pixels", ())):
         visit(formula)
     return sorted(found)
 
@@ -52,7 +52,7 @@ def map_maker(plan: TensorMapPlan, kernel: str, device: int) -> Callable[..., by
     names = {number: f"a{number}" for number in arguments_of(plan)}
     source = (
         f"lambda {', '.join(names.values())}: encode({names[plan['base']]}, "
-        f"{_listed(plan['sizes'])}, {_listed(plan['strides'])})"
+        f"{_listed(plan['sizes'])}, {_listed(plan['strides'])}, {_listed(plan.get('pixels', []))})"
     )
     # A map's own: a kernel that stores to a tensor without elements stores there.
     outside = functools.cache(functools.partial(_outside, device, plan["padding"] == "nan"))
@@ -87,9 +87,12 @@ def _encode(
     base: int,
     sizes: list[int],
     strides: list[int],
+    pixels: list[int],
 ) -> bytes:
     if not base or min(sizes) <= 0:  # the driver refuses it
         base, sizes, strides = outside(), [1] * len(sizes), [_EMPTY] * len(sizes)
+        corners = 2 * len(pixels) // 3
+        pixels = [0] * corners + [1] * (corners // 2)
     size = plan["bytes"]
     # The driver has the fastest dimension first, whose stride it does not ask for. Of one dimension
     # it asks for none, and does not look at what is there.
@@ -103,6 +106,7 @@ def _encode(
             plan["box"][::-1],
             plan["swizzle"],
             is_nan=plan["padding"] == "nan",
+            pixels=_pixels(pixels),
         )
     except RuntimeError as problem:
         raise LaunchError(
@@ -111,6 +115,12 @@ def _encode(
             "bytes, strides are positive; copy the tensor, or use pointers"
         ) from None
     return struct.pack(f"<{TENSOR_MAP_BYTES // 8}Q", *words)
+
+
+def _pixels(numbers: list[int]) -> tuple[list[int], ...]:
+    """The lower corners, the upper ones and the steps, W first; of tiles nothing."""
+    rank = len(numbers) // 3
+    return tuple(numbers[n : n + rank][::-1] for n in range(0, len(numbers), rank or 1))
 
 
 def _outside(device: int, is_nan: bool) -> int:

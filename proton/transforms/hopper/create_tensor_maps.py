@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.tensor_maps import is_made_by_kernel
+from proton.base.errors import CompilationError
 from proton.dialect import isa, names_of, ttng
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Block, Module, Operation, func, ir
@@ -25,7 +26,15 @@ from proton.dialect.regions import in_loop
 from proton.dialect.traits import Concurrent, has
 from proton.dialect.ttg import BarrierOp, num_warps
 from proton.dialect.ttg_memory import LocalReserveOp
-from proton.dialect.walk import all_ops, functions, ops_named, parent_of, replace, users
+from proton.dialect.walk import (
+    all_ops,
+    functions,
+    ops_named,
+    parent_of,
+    replace,
+    source_span,
+    users,
+)
 from proton.passes import Pass, register
 
 _COPY_TO_GLOBAL = ttng.AsyncTMAStoreOp
@@ -82,6 +91,13 @@ def _make(maps: list[Operation], user: Operation, warps: int) -> None:
             BarrierOp()
         memory = [LocalReserveOp(ttng.map_memory()).result for _ in maps]
     for number, op in enumerate(maps):
+        if ttng.is_im2col(op.results[0].type):
+            raise CompilationError(
+                "a copy of pixels (im2col) by a descriptor that a loop or a branch chooses is not "
+                "supported",
+                source_span(op.location),
+                "pass the descriptor as an argument, and copy by each in a branch of its own",
+            )
         rank = len(op.results[0].type.target.shape)
         base, *numbers = op.operands
         with ir.InsertionPoint(user), op.location:

@@ -143,6 +143,8 @@ class _Kernel:
 
     def _is_possible(self, op: Operation) -> bool:
         descriptor = op.operands[0]
+        if not isinstance(descriptor.type, tt.TensorDescType):
+            return False
         box = box_of_map(descriptor.type)
         if box is None or not self._begins_in_step(op, box.element_bytes):
             return False
@@ -228,7 +230,7 @@ class _Kernel:
         descriptor: Value = op.operands[0]
         type_ = _map_type(descriptor, padding, is_signed)
         if self._is_of_host(descriptor):
-            return TensorMapOp(descriptor, [], [], type_).result
+            return TensorMapOp(descriptor, [], [], [], type_).result
         key = descriptor, type_
         if key not in self.maps:
             maker = defining_op(descriptor)
@@ -238,7 +240,7 @@ class _Kernel:
             else:
                 place, location = ir.InsertionPoint.after(maker), maker.location
             with place, location:
-                self.maps[key] = TensorMapOp(descriptor, [], [], type_).result
+                self.maps[key] = TensorMapOp(descriptor, [], [], [], type_).result
         return self.maps[key]
 
 

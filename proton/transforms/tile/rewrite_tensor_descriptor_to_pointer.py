@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import reduce
+from typing import Any, ClassVar
 
 from proton.dialect import OpRules, tt, ttng
 from proton.dialect.attributes import DIVISIBILITY
@@ -19,6 +20,7 @@ from proton.transforms.tile.block_addresses import (
     widened,
     within,
 )
+from proton.transforms.tile.im2col import pixels_from
 from proton.transforms.tile.unpack import Parts, Unpacking
 
 ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
@@ -31,7 +33,8 @@ _RULES = OpRules[Callable[[Operation, Unpacking], Parts | None]]()
 @dataclass(frozen=True)
 class RewriteTensorDescriptorToPointer(Pass):
     """A descriptor becomes its base, the tensor's sizes (i32) and its strides (i64), without the
-    last one, which is 1: what a launcher passes in its place.
+    last one, which is 1, in im2col mode also the corners of the bounding box and the steps of the
+    walk (i32): what a launcher passes in its place.
 
         %d = tt.make_tensor_descriptor %base, [%m], [%one] : !tt.tensordesc<tensor<16xf32>, "zero">
         %x = tt.descriptor_load %d, [%i] : tensor<16xf32>
@@ -47,13 +50,16 @@ class RewriteTensorDescriptorToPointer(Pass):
 
 
 def _parts_of(type_: Type) -> list[Type] | None:
-    if not isinstance(type_, tt.TensorDescType):
+    if not tt.is_descriptor(type_):
         return None
-    block = type_.target
-    rank = len(block.shape)
-    i32, i64 = integer(32), integer(64)
-    pointer = tt.PointerType.get(ir.TypeAttr.get(block.element_type))
-    return [pointer, *[i32] * rank, *[i64] * (rank - 1)]
+    rank, i32, i64 = type_.rank, integer(32), integer(64)
+    pointer = tt.PointerType.get(ir.TypeAttr.get(type_.target.element_type))
+    return [pointer, *[i32] * rank, *[i64] * (rank - 1), *[i32] * _pixel_count(type_)]
+
+
+def _pixel_count(type_: Type) -> int:
+    """How many numbers say which pixels of images there are."""
+    return 0 if isinstance(type_, tt.TensorDescType) else 3 * (type_.rank - 2)
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class _Descriptor:
     base: Value
     shape: list[Value]
     strides: list[Value]
+    pixels: list[Value]
     type: Type
 
     @property
@@ -72,13 +79,15 @@ class _Descriptor:
 
     @classmethod
     def of(cls, value: Value, unpacking: Unpacking) -> "_Descriptor":
-        rank = len(value.type.target.shape)
+        rank = value.type.rank
         base, *numbers = unpacking.parts(value)
-        one = constant(1, integer(64))
-        return cls(base, numbers[:rank], [*numbers[rank:], one], value.type)
+        strides = [*numbers[rank : 2 * rank - 1], constant(1, integer(64))]
+        return cls(base, numbers[:rank], strides, numbers[2 * rank - 1 :], value.type)
 
     def pointers(self, indices: Sequence[Value]) -> tuple[Value, Value | None]:
         """The pointers to the block at indices, and which of them are in the tensor."""
+        if self.pixels:
+            return self._of_images(indices)
         tensor = Tensor(self.base, [widened(size) for size in self.shape], self.strides)
         offsets, block = [widened(index) for index in indices], list(self.block.shape)
         return tensor.pointers(offsets, block), tensor.inside(offsets, block, range(len(block)))
@@ -89,15 +98,43 @@ class _Descriptor:
         rows, first = widened(x_offsets), widened(y_offset)
         columns = arith.AddIOp(splat(first, sizes[1:]), index_range(sizes[1])).result
         begins = arith.MulIOp(rows, splat(self.strides[0], sizes[:1])).result
-        places = arith.AddIOp(spread(begins, 0, sizes), spread(columns, 1, sizes)).result
-        pointers = splat(self.base, sizes)
-        pointers = tt.AddPtrOp(pointers, places, pointers.type).result
         inside = [
             within(along, widened(self.shape[axis]), may_be_negative=True)
             for axis, along in enumerate((rows, columns))
         ]
+        return self._crossed((begins, columns), inside, sizes)
+
+    def _crossed(
+        self, places: Sequence[Value], inside: Sequence[Value], sizes: Sequence[int]
+    ) -> tuple[Value, Value]:
+        """Pointers and a mask, of how far each row and each column lie from the base, and which
+        are inside."""
+        offsets = arith.AddIOp(*[spread(p, axis, sizes) for axis, p in enumerate(places)]).result
+        pointers = splat(self.base, sizes)
+        pointers = tt.AddPtrOp(pointers, offsets, pointers.type).result
         masks = [spread(mask, axis, sizes) for axis, mask in enumerate(inside)]
         return pointers, arith.AndIOp(*masks).result
+
+    def _of_images(self, indices: Sequence[Value]) -> tuple[Value, Value]:
+        """The same of pixels and their channels."""
+        (count, channel_count), rank = self.block.shape, self.type.rank
+        at, box = [widened(index) for index in indices], [widened(n) for n in self.pixels]
+        *shape, channels = [widened(size) for size in self.shape]
+        number, *others = pixels_from(at[: rank - 1], shape, box, count)
+        moved = [
+            arith.AddIOp(index, splat(offset, [count])).result
+            for index, offset in zip(others, at[rank:], strict=True)
+        ]
+        pixels = [number, *moved]
+        steps = [splat(stride, [count]) for stride in self.strides[:-1]]
+        places = [arith.MulIOp(p, s).result for p, s in zip(pixels, steps, strict=True)]
+        inside = [within(p, n, may_be_negative=True) for p, n in zip(pixels, shape, strict=True)]
+        along = arith.AddIOp(splat(at[rank - 1], [channel_count]), index_range(channel_count))
+        return self._crossed(
+            (_all(arith.AddIOp, places), along.result),
+            (_all(arith.AndIOp, inside), within(along.result, channels, may_be_negative=True)),
+            [count, channel_count],
+        )
 
     def padding(self, type_: Type) -> Value:
         """What a block of a type has outside of the tensor."""
@@ -178,27 +215,30 @@ def _stride(op: Operation, unpacking: Unpacking) -> None:
 @_RULES.of(ttng.TensorMapOp)
 def _map(op: Operation, unpacking: Unpacking) -> None:
     """TMA's map of the tensor is of the same parts."""
-    base, *numbers = unpacking.parts(op.operands[0])
-    type_ = op.results[0].type
-    rank = len(type_.target.shape)
-    made = ttng.TensorMapOp(base, numbers[:rank], numbers[rank:], type_).result
+    descriptor = _Descriptor.of(op.operands[0], unpacking)
+    numbers = descriptor.shape, descriptor.strides[:-1], descriptor.pixels
+    made = ttng.TensorMapOp(descriptor.base, *numbers, op.results[0].type).result
     op.results[0].replace_all_uses_with(made)
+
+
+def _all(op: Callable[[Value, Value], Any], values: Sequence[Value]) -> Value:
+    return reduce(lambda x, y: op(x, y).result, values)
 
 
 def _argument_attributes(type_: Type, known: Attribute) -> list[Attribute]:
     """What is known of the parts of a kernel's argument. A launcher passes tensors that begin at
     multiples of 16 bytes, and whose strides, but for the last one, are such multiples, too. Where
     it says that the argument is divisible, the last size is a multiple of 16."""
-    block = type_.target
-    rank = len(block.shape)
+    rank = type_.rank
     base = {name.name: name.attr for name in known}
-    stride = max(1, ALIGNMENT // _element_bytes(block.element_type))
+    stride = max(1, ALIGNMENT // _element_bytes(type_.target.element_type))
     none = ir.DictAttr.get({})
     return [
         ir.DictAttr.get({**base, **_divisible(ALIGNMENT)}),
         *[none] * (rank - 1),
         ir.DictAttr.get(_divisible(ALIGNMENT) if DIVISIBILITY in base else {}),
         *[ir.DictAttr.get(_divisible(stride))] * (rank - 1),
+        *[none] * _pixel_count(type_),
     ]
 
 

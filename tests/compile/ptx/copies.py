@@ -28,7 +28,8 @@ def parameter_address(number: int) -> int:
 
 @dataclass
 class TensorMap:
-    """A tensor as `cuTensorMapEncodeTiled` is told of it, the fastest dimension first."""
+    """A tensor as `cuTensorMapEncodeTiled` is told of it, the fastest dimension first, or
+    `cuTensorMapEncodeIm2col`."""
 
     element: str
     base: int
@@ -37,19 +38,29 @@ class TensorMap:
     box: list[int]
     swizzle: int  # bytes
     is_nan: bool
+    pixels: tuple[list[int], ...]  # lower corners, upper ones, steps; of tiles none
 
     known: ClassVar[list["TensorMap"]] = []
 
     @classmethod
-    def encoded(cls, element: str, *described: Any, is_nan: bool) -> list[int]:
+    def encoded(
+        cls, element: str, *described: Any, is_nan: bool, pixels: tuple[list[int], ...]
+    ) -> list[int]:
         """In the place of the driver's function: the words of a map."""
-        found = cls(element, *described, is_nan)
+        found = cls(element, *described, is_nan, pixels)
         steps = found.steps[: len(found.sizes) - 1]
         assert not any(number % 16 for number in (found.base, *steps)), f"{found} is not aligned"
         assert all(0 < size <= 1 << 32 for size in found.sizes), f"{found} has no such sizes"
         assert all(0 <= step < 1 << 40 for step in steps), f"{found} has no such strides"
         row = found.box[0] * found.size
-        assert all(0 < size <= 256 for size in found.box), f"{found} has no such boxes"
+        most = (256, 1024) if pixels else (256,) * len(found.box)
+        assert all(0 < n <= m for n, m in zip(found.box, most, strict=True)), f"{found}: its box"
+        if pixels:
+            end = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}[len(found.sizes)]
+            for low, high, step, size in zip(*pixels, found.sizes[1:-1], strict=True):
+                assert all(-end <= n < end for n in (low, high)), f"{found} has no such corners"
+                assert low <= size - 1 + high, f"{found} has no pixels"
+                assert 1 <= step <= 8, f"{found} has no such steps"
         assert not row % 16, f"{found} has rows of boxes of {row} bytes"
         assert not found.swizzle or row <= found.swizzle, f"{found}: rows beyond the swizzle"
         cls.known.append(found)
@@ -79,6 +90,38 @@ class TensorMap:
             address = address + index * step
         order = np.arange(address.size) * self.size
         return address.reshape(-1), is_inside.reshape(-1), order
+
+    def places_of_pixels(
+        self, corner: list[int], offsets: list[int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same in im2col mode: pixel by pixel, W fastest, within the bounding box."""
+        at, (channels, pixels), rank = list(corner), self.box, len(self.sizes)
+        first = corner[0] * self.size
+        assert not first % 16, f"channels begin at byte {first}: an illegal instruction on an H200"
+        limit = {3: 1 << 16, 4: 1 << 8, 5: 1 << 5}[rank]
+        assert all(0 <= offset < limit for offset in offsets), f"there are no offsets {offsets}"
+        lower, corners, steps = self.pixels
+        upper = [size - 1 + end for size, end in zip(self.sizes[1:], corners, strict=False)]
+        for index, low, high in zip(at[1:], lower, upper, strict=False):
+            assert low <= index <= high, f"{corner} is no pixel of the bounding box"
+        address, is_inside = [], []
+        for _ in range(pixels):
+            moved = [a + b for a, b in zip(at, [0, *offsets, 0], strict=True)]
+            bounds = zip(moved[1:], self.sizes[1:], strict=True)
+            is_pixel = all(0 <= index < size for index, size in bounds)
+            begin = self.base + sum(
+                a * b for a, b in zip(moved, [self.size, *self.steps], strict=False)
+            )
+            for channel in range(channels):
+                address.append(begin + channel * self.size)
+                is_inside.append(is_pixel and 0 <= moved[0] + channel < self.sizes[0])
+            for axis in range(1, rank):
+                at[axis] += 1 if axis == rank - 1 else steps[axis - 1]
+                if axis == rank - 1 or at[axis] <= upper[axis - 1]:
+                    break
+                at[axis] = lower[axis - 1]
+        order = np.arange(len(address)) * self.size
+        return np.array(address), np.array(is_inside), order
 
     def swizzled(self, place: np.ndarray) -> np.ndarray:
         """Where shared memory has what would lie at a place; both from its beginning."""
@@ -343,7 +386,13 @@ class Copies:
     def _tensor_load(self, op: Any, mask: np.ndarray) -> None:
         for thread in np.flatnonzero(mask).tolist():
             tensor_map, corner = self._box(op, op.operands[1], thread)
-            address, is_inside, order = tensor_map.places(corner)
+            assert bool(tensor_map.pixels) == ("im2col" in op.parts), f"{op.text}: the other mode"
+            if tensor_map.pixels:
+                names = inside(op.operands[3])
+                offsets = [int(op.array(name, "u16")[thread]) for name in names]
+                address, is_inside, order = tensor_map.places_of_pixels(corner, offsets)
+            else:
+                address, is_inside, order = tensor_map.places(corner)
             size = tensor_map.size
             base = int(op.address(op.operands[0])[thread])
             to = self._shared_box(tensor_map, base, order, thread)

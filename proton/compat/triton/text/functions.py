@@ -141,7 +141,7 @@ def _mapped(argument: _Argument, type_: Descriptor) -> list[str]:
     """The tensor map of these parts, and the last stride."""
     parts = [(part.value, part.type) for part in _parts(argument, type_)]
     rank = len(type_.shape)
-    said = {"operandSegmentSizes": segments([1, rank, rank - 1])}
+    said = {"operandSegmentSizes": segments([1, rank, rank - 1, 0])}
     made = Made("ttng.tensor_map", parts, [type_], said)
     last = f"{argument.value}.stride.{rank - 1}"
     return [f"{argument.value} = {made.head()}{made.tail()}", f"{last} = arith.constant 1 : i64"]

@@ -62,7 +62,7 @@ def _descriptor(context: Context, op: ParsedOp) -> list[Step | Made]:
     values: list[Value] = [(made.value("base"), made.types["operands"][1])]
     values += [(size, _I32) for size in sizes]
     values += [(stride, _I64) for stride in strides]
-    said = {"operandSegmentSizes": segments([1, len(sizes), len(strides)])}
+    said = {"operandSegmentSizes": segments([1, len(sizes), len(strides), 0])}
     return [*before, Made("ttng.tensor_map", values, [type_], said)]
 
 

@@ -47,20 +47,22 @@ def _copy_tensor_to_shared(
     target: Value,
     map_: Value,
     coordinates: Sequence[Value],
+    offsets: Sequence[Value],
     barrier: Value,
     predicate: Value,
     policy: Sequence[Value],
 ) -> None:
-    """Begins to copy a box; its bytes arrive at a barrier."""
-    count = len(coordinates)
-    name, operand, constraint = _hint(policy, 4 + count)
+    """Begins to copy a box; its bytes arrive at a barrier. In im2col mode there are offsets."""
+    count, more = len(coordinates), len(offsets)
+    name, operand, constraint = _hint(policy, 4 + count + more)
+    mode, moved = (".im2col", f", {nvidia.braced(4 + count, more)}") if offsets else ("", "")
     text = (
-        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global"
+        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global{mode}"
         f".mbarrier::complete_tx::bytes{name} "
-        f"[$1], [$2, {nvidia.braced(4, count)}], [$3]{operand};"
+        f"[$1], [$2, {nvidia.braced(4, count)}], [$3]{moved}{operand};"
     )
-    constraints = "b,r,l,r" + ",r" * count + constraint
-    operands = [predicate, target, map_, barrier, *coordinates, *policy]
+    constraints = "b,r,l,r" + ",r" * count + ",h" * more + constraint
+    operands = [predicate, target, map_, barrier, *coordinates, *offsets, *policy]
     nvidia.assembly(text, constraints, None, *operands)
 
 
@@ -118,13 +120,15 @@ class _Copy:
 
 def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> list[_Copy]:
     """The boxes of a block, dealt out to the warps in turn: issued by one thread, each would wait
-    for those before it."""
-    box = box_of_map(ttng.TensorMapType(site.operand_types[0]))
+    for those before it. Where a block has fewer dimensions than the tensor, they are the last."""
+    box = box_of_map(site.operand_types[0])
     assert box is not None, "as the pass chose it"
     start, number = nvidia.shared_address(memory), 2 if isa(site.op, ttng.AsyncTMACopyOp) else 1
     view = mem_desc_view(site.operand_types[number])
     pieces = box.pieces if view.layout == box.layout else box.pieces_in(view)
     assert pieces is not None, "as the front end saw"
+    whole = (0,) * (len(indices) - len(box.block))
+    pieces = [((*whole, *place), offset) for place, offset in pieces]
     count = len(pieces)
     at_once = min(count, ctx.threads.warps)
     steps = [pieces[1 << bit] for bit in range(log2(at_once))]
@@ -148,9 +152,12 @@ def _sum(value: Value, number: int, more: Value | None) -> Value:
 def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
     map_, barrier, memory, condition, *indices = site.operands
     arrives, policy = nvidia.shared_address(barrier), _policy(site)
-    for copy in _copies(ctx, site, memory, indices):
+    rank = site.operand_types[0].rank
+    offsets = [v.create(llvm.TruncOp, v.integer(16), n) for n in reversed(indices[rank:])]
+    for copy in _copies(ctx, site, memory, indices[:rank]):
         issues = v.binary(llvm.AndOp, condition, copy.issues)
-        _copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues, policy)
+        place, at = copy.address, copy.coordinates
+        _copy_tensor_to_shared(place, map_, at, offsets, arrives, issues, policy)
     return []
 
 

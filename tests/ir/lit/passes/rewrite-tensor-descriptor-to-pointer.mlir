@@ -71,3 +71,25 @@ func.func @rows(%d: !line, %rows: tensor<8xi32>, %column: i32) {
   "tt.descriptor_scatter"(%d, %rows, %column, %x) : (!line, tensor<8xi32>, i32, tensor<8x16xi32>) -> ()
   return
 }
+
+// Of images there are the corners of the bounding box and the steps besides, from which a load
+// computes its pixels, and the host a map.
+
+!images = !tt.tensordesc_im2col<tensor<8x16xf16>, "zero", 3 : i32>
+!map = !ttng.tensormap_im2col<tensor<8x16xf16>, "zero", 3 : i32>
+// CHECK-LABEL: func.func @images(
+// CHECK-SAME: %[[BASE:.*]]: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "x"}, %[[N:arg1]]: i32, %[[W:arg2]]: i32, %[[C:arg3]]: i32 {tt.divisibility = 16 : i32}, %[[SN:arg4]]: i64 {tt.divisibility = 8 : i32}, %[[SW:arg5]]: i64 {tt.divisibility = 8 : i32}, %[[LOW:arg6]]: i32, %[[HIGH:arg7]]: i32, %[[STEP:arg8]]: i32, %[[I:arg9]]: i32)
+// CHECK: %[[STEPS:.*]] = arith.extsi %[[STEP]] : i32 to i64
+// CHECK: arith.divsi %{{.*}}, %[[STEPS]] : i64
+// CHECK: arith.remsi %{{.*}}, %{{.*}} : tensor<8xi64>
+// CHECK: %[[PLACES:.*]] = arith.addi %{{.*}}, %{{.*}} : tensor<8x16xi64>
+// CHECK: %[[PTRS:.*]] = "tt.addptr"(%{{.*}}, %[[PLACES]])
+// CHECK: %[[MASK:.*]] = arith.andi %{{.*}}, %{{.*}} : tensor<8x16xi1>
+// CHECK: "tt.load"(%[[PTRS]], %[[MASK]], %{{.*}})
+// CHECK: "ttng.tensor_map"(%[[BASE]], %[[N]], %[[W]], %[[C]], %[[SN]], %[[SW]], %[[LOW]], %[[HIGH]], %[[STEP]]) {operandSegmentSizes = array<i32: 1, 3, 2, 3>}
+func.func @images(%d: !images {tt.name = "x", tt.element = "fp16", tt.divisibility = 16 : i32}, %i: i32) attributes {tt.kernel} {
+  %x = "tt.descriptor_load"(%d, %i, %i, %i, %i) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 4>} : (!images, i32, i32, i32, i32) -> tensor<8x16xf16>
+  %t = "ttng.tensor_map"(%d) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!images) -> !map
+  "ttng.prefetch_tensor_map"(%t) : (!map) -> ()
+  return
+}

@@ -14,7 +14,7 @@
 // CHECK: scf.for
 // CHECK: %[[X:.*]] = "tt.int_to_ptr"
 // CHECK: "ttng.tensor_check"(%[[X]], %[[M:.*]], %[[N:.*]], %[[S:.*]]) {message = "", operandSegmentSizes = array<i32: 1, 2, 1>}
-// CHECK: %[[FROM:.*]] = "ttng.tensor_map"(%[[X]], %[[M]], %[[N]], %[[S]]) {operandSegmentSizes = array<i32: 1, 2, 1>}
+// CHECK: %[[FROM:.*]] = "ttng.tensor_map"(%[[X]], %[[M]], %[[N]], %[[S]]) {operandSegmentSizes = array<i32: 1, 2, 1, 0>}
 // CHECK: %[[Y:.*]] = "tt.int_to_ptr"
 // CHECK: %[[TO:.*]] = "ttng.tensor_map"(%[[Y]], %[[M]], %[[N]], %[[S]])
 // CHECK: scf.for

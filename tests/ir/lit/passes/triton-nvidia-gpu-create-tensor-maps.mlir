@@ -50,20 +50,20 @@ func.func @made(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %table: !tt.ptr<i
   %one = arith.constant 1 : i32
   %memory = "ttg.local_reserve"() : () -> !block
   %barrier = "ttg.local_reserve"() : () -> !ttg.mutable_memdesc<[1], i64, #ttg.shared<[]>>
-  %known = "ttng.tensor_map"(%x, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, i32) -> !map
+  %known = "ttng.tensor_map"(%x, %n) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tt.ptr<f32>, i32) -> !map
   "ttng.async_tma_copy_local_to_global"(%known, %memory, %zero) {operandSegmentSizes = array<i32: 1, 1, 1>, reduction = "none"} : (!map, !block, i32) -> ()
   scf.for %i = %zero to %n step %one : i32 {
     %a = "tt.addptr"(%table, %i) : (!tt.ptr<i64>, i32) -> !tt.ptr<i64>
     %b = "tt.load"(%a) {cache = "", evict = "", volatile = false, operandSegmentSizes = array<i32: 1, 0, 0>} : (!tt.ptr<i64>) -> i64
     %p = "tt.int_to_ptr"(%b) : (i64) -> !tt.ptr<f32>
-    %first = "ttng.tensor_map"(%p, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, i32) -> !map
+    %first = "ttng.tensor_map"(%p, %n) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tt.ptr<f32>, i32) -> !map
     %q = "tt.addptr"(%p, %n) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
-    %second = "ttng.tensor_map"(%q, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, i32) -> !map
+    %second = "ttng.tensor_map"(%q, %n) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tt.ptr<f32>, i32) -> !map
     scf.if %is {
       "ttng.async_tma_copy_local_to_global"(%first, %memory, %zero) {operandSegmentSizes = array<i32: 1, 1, 1>, reduction = "none"} : (!map, !block, i32) -> ()
     }
     "ttng.async_tma_copy_local_to_global"(%second, %memory, %zero) {operandSegmentSizes = array<i32: 1, 1, 1>, reduction = "none"} : (!map, !block, i32) -> ()
-    %third = "ttng.tensor_map"(%p, %i) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, i32) -> !map
+    %third = "ttng.tensor_map"(%p, %i) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tt.ptr<f32>, i32) -> !map
     "ttng.async_tma_copy_global_to_local"(%third, %barrier, %memory, %is, %zero) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!map, !ttg.mutable_memdesc<[1], i64, #ttg.shared<[]>>, !block, i1, i32) -> ()
   }
   return

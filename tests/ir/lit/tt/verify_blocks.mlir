@@ -102,6 +102,34 @@ func.func @descriptor_kind(%d: !row, %x: tensor<8xf32>, %i: i32) {
   return
 }
 // -----
+!images = !tt.tensordesc_im2col<tensor<16x32xf16>, "nan", 4 : i32>
+func.func @pixels(%d: !images, %i: i32) -> tensor<16x32xf16> {
+  %n = "tt.descriptor_size"(%d) {axis = 3 : i32} : (!images) -> i32
+  %0 = "tt.descriptor_load"(%d, %i, %n, %i, %i, %i, %i) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 6>} : (!images, i32, i32, i32, i32, i32, i32) -> tensor<16x32xf16>
+  return %0 : tensor<16x32xf16>
+}
+// -----
+!images = !tt.tensordesc_im2col<tensor<16x32xf16>, "zero", 3 : i32>
+func.func @pixels_without_an_offset(%d: !images, %i: i32) {
+  // expected-error@+1 {{indices must have 4 entries, got 3}}
+  %0 = "tt.descriptor_load"(%d, %i, %i, %i) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 3>} : (!images, i32, i32, i32) -> tensor<16x32xf16>
+  return
+}
+// -----
+!images = !tt.tensordesc_im2col<tensor<16x32xf16>, "zero", 6 : i32>
+func.func @images_of_six_dimensions(%d: !images) {
+  // expected-error@+1 {{images have 3 to 5 dimensions, and blocks 2, got 6 and [16, 32]}}
+  %0 = "tt.descriptor_size"(%d) {axis = 1 : i32} : (!images) -> i32
+  return
+}
+// -----
+!images = !tt.tensordesc_im2col<tensor<16x32xf16>, "zero", 3 : i32>
+func.func @pixels_are_not_stored(%d: !images, %x: tensor<16x32xf16>, %i: i32) {
+  // expected-error@+1 {{operand 0 must be a descriptor of tiles, got !tt.tensordesc_im2col<}}
+  "tt.descriptor_store"(%d, %x, %i, %i, %i, %i) {operandSegmentSizes = array<i32: 1, 1, 4>} : (!images, tensor<16x32xf16>, i32, i32, i32, i32) -> ()
+  return
+}
+// -----
 !row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @gathers_no_rows(%d: !row, %r: tensor<8xi32>, %i: i32) {
   // expected-error@+1 {{the descriptor's block must be one row, got [8]}}
