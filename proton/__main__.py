@@ -5,6 +5,7 @@ The run ends when the program has: after its last thread that is no daemon, and 
 """
 
 import atexit
+import concurrent.futures.thread  # noqa: F401  # tables do when the program has ended: too late
 import enum
 import importlib.util
 import inspect

@@ -451,6 +451,31 @@ def layouts_that_are_chosen(rng: np.random.Generator) -> None:
     assert (y == 2 * x).all()
 
 
+PLAIN = gl.BlockedLayout([1], [32], [4], [0])  # no constexpr, and no parameter
+
+
+def through(memory: Any) -> Any:
+    """A kernel that copies through memory in a layout, which it finds around it."""
+
+    @gluon.jit
+    def kernel(x, y):
+        at = gl.arange(0, 256, PLAIN)
+        buffer = gl.allocate_shared_memory(gl.float32, [256], memory, gl.load(x + at))
+        value = buffer.load(gl.BlockedLayout([8], [32], [4], [0]))
+        gl.store(y + gl.arange(0, 256, value.type.layout), value)
+
+    return kernel
+
+
+@check
+def layouts_that_a_kernel_names(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(256, np.float32)
+    for memory in (gl.SwizzledSharedLayout(1, 1, 1, [0]), gl.NVMMASharedLayout(0, 32, rank=1)):
+        y = np.zeros_like(x)
+        through(memory)[(1,)](x, y, num_warps=4)
+        assert (x == y).all(), memory
+
+
 @gluon.jit
 def widened(x, y, M: gl.constexpr, N: gl.constexpr, AXIS: gl.constexpr, dtype: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1, 2], [8, 4], [4, 1], [1, 0])
@@ -796,6 +821,40 @@ def rows_by_tma(rng: np.random.Generator) -> None:
         for place, found in zip(places, y, strict=True):
             part = tuple(slice(a, a + size) for a, size in zip(place, block, strict=True))
             assert (found == x[part]).all(), (block, swizzle, place)
+
+
+@gluon.jit
+def turned(x_desc, y_desc, shape: gl.constexpr):
+    """The parts of a matrix, the last first: each is a block of several boxes."""
+    M: gl.constexpr = x_desc.block_type.shape[0]
+    N: gl.constexpr = x_desc.block_type.shape[1]
+    whole = gl.allocate_shared_memory(x_desc.dtype, shape, x_desc.layout)
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=1)
+    mbarrier.expect(bar, whole.type.nbytes_per_cta)
+    for i in gl.static_range(shape[0] // M):
+        for j in gl.static_range(shape[1] // N):
+            part = whole.slice(i * M, M).slice(j * N, N, dim=1)
+            tma.async_load(x_desc, [shape[0] - (i + 1) * M, shape[1] - (j + 1) * N], bar, part)
+    mbarrier.wait(bar, 0)
+    for i in gl.static_range(shape[0] // M):
+        for j in gl.static_range(shape[1] // N):
+            part = whole.slice(i * M, M).slice(j * N, N, dim=1)
+            tma.async_store(y_desc, [i * M, j * N], part)
+    tma.store_wait(0)
+
+
+@check
+def parts_of_memory_by_tma(rng: np.random.Generator) -> None:
+    layout = gl.NVMMASharedLayout(128, 32, rank=2)
+    for shape, block in some([([64, 64], [32, 64]), ([32, 128], [16, 64]), ([32, 64], [8, 32])]):
+        x = rng.standard_normal(shape, np.float32)
+        y = np.zeros_like(x)
+        descs = (TensorDescriptor.from_tensor(array, block, layout) for array in (x, y))
+        turned[(1,)](*descs, tuple(shape), num_warps=4)
+        (m, n), (rows, columns) = block, shape
+        parts = x.reshape(rows // m, m, columns // n, n)[::-1, :, ::-1]
+        assert (y == parts.reshape(shape)).all(), (shape, block)
 
 
 # Dots

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from linecache import getline
 from math import prod
 
-from proton.analysis.scratch import stored_bytes
+from proton.analysis.scratch import held_bytes, stored_bytes
 from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect import by_name, isa, ttg, ttng
 from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.emit import number_of, predicate_of
-from proton.dialect.mlir import CmpIPredicate, Location, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import CmpIPredicate, Location, Operation, Value, arith, ir
 from proton.dialect.walk import defining_op, source_span
 
 # What waits for a barrier, and what reads memory.
@@ -69,13 +69,6 @@ def barrier_place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
     if found is None or prod(ttg.mem_desc_block(memory.type)[0]) == 1:
         return found
     return replace(found, is_part=True)
-
-
-def held_bytes(type_: Type) -> int:
-    """Those that a part of several has, with what lies between them."""
-    (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
-    count = prod(shape[: len(shape) - len(view.shape)])
-    return count * view.padded(view.size) * stored_bytes(element)
 
 
 def _divided(a: int, b: int) -> int | None:

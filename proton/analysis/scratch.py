@@ -151,9 +151,14 @@ def scratch_bytes(op: Operation) -> int:
 
 def desc_bytes(type_: Type) -> int:
     """The bytes of a tensor in shared memory."""
+    return _aligned(held_bytes(type_))
+
+
+def held_bytes(type_: Type) -> int:
+    """Those that a part of several has, with what lies between them."""
     (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)
     count = prod(shape[: len(shape) - len(view.shape)])
-    return _aligned(count * view.padded(view.size) * stored_bytes(element))
+    return count * view.padded(view.size) * stored_bytes(element)
 
 
 def _atomic_bytes(op: Operation) -> int:

@@ -6,14 +6,14 @@ to be any of those it rotates with. Tokens of copies go the same ways.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from proton.analysis.dataflow import ForwardDataflow
-from proton.analysis.scratch import desc_bytes
+from proton.analysis.scratch import desc_bytes, held_bytes, stored_bytes
 from proton.dialect import isa, ttg
-from proton.dialect.mlir import Operation, Value, arith, ir
+from proton.dialect.emit import number_of
+from proton.dialect.mlir import Operation, Type, Value, ir
 from proton.dialect.regions import Branch
 from proton.dialect.traits import (
     AllocatesShared,
@@ -23,7 +23,6 @@ from proton.dialect.traits import (
     SharedEffects,
     has,
 )
-from proton.dialect.walk import defining_op
 
 _T = TypeVar("_T")
 _INDEX = ttg.MemDescIndexOp
@@ -31,11 +30,13 @@ _INDEX = ttg.MemDescIndexOp
 
 @dataclass(frozen=True)
 class SharedPart:
-    """Bytes of what an op allocated."""
+    """Bytes of what an op allocated; where not all of them are meant, which is not known
+    (`is_any`)."""
 
     op: Operation
     start: int
     size: int
+    is_any: bool = False
 
 
 @dataclass
@@ -105,19 +106,25 @@ def _add(known: dict[Value, frozenset[_T]], source: Value, target: Value) -> boo
 
 
 def _viewed(part: SharedPart, op: Operation) -> SharedPart:
-    """A part as another type; all that was allocated, where that takes more than the part."""
-    is_more = desc_bytes(op.results[0].type) > part.size
-    return SharedPart(part.op, 0, desc_bytes(part.op.results[0].type)) if is_more else part
+    """A part as another type, from a byte of it on; all that was allocated, where that takes more
+    than the part."""
+    start, size = int(ir.IntegerAttr(op.attributes["offset"]).value), _extent(op.results[0].type)
+    if start + size > part.size:
+        return SharedPart(part.op, 0, desc_bytes(part.op.results[0].type), is_any=True)
+    return part if part.is_any else SharedPart(part.op, part.start + start, size)
 
 
 def _indexed(part: SharedPart, op: Operation) -> SharedPart:
-    """The part of a part: all of it, where the index is not known."""
-    index = defining_op(op.operands[1])
-    if not isa(index, arith.ConstantOp):
-        return part
-    shape, _ = ttg.mem_desc_block(op.operands[0].type)
-    size = desc_bytes(op.results[0].type)
-    number = int(ir.IntegerAttr(index.attributes["value"]).value)
-    if not 0 <= number < shape[0] or prod(shape) == 0 or part.size != shape[0] * size:
-        return part
-    return SharedPart(part.op, part.start + number * size, size)
+    """The part of a part: any of them, where the index is not known."""
+    number, count = number_of(op.operands[1]), ttg.mem_desc_block(op.operands[0].type)[0][0]
+    if part.is_any or number is None or not 0 <= number < count:
+        return replace(part, is_any=True)
+    type_ = op.results[0].type
+    return SharedPart(part.op, part.start + number * held_bytes(type_), _extent(type_))
+
+
+def _extent(type_: Type) -> int:
+    """The bytes up to the last one that memory of a type may name."""
+    element, view = ttg.mem_desc_block(type_)[1], ttg.mem_desc_view(type_)
+    behind = view.padded(view.size) - view.padded(view.last) - 1
+    return held_bytes(type_) - behind * stored_bytes(element)

@@ -104,6 +104,12 @@ class GPUTarget(Target):
         return GPUTarget(parts[0], found, int(size or 0))  # type: ignore[arg-type]  # it says so
 
 
+def gpu_of(target: Target) -> GPUTarget:
+    """A target that a back end of GPUs was given; raises ProtonError for a chip that is none of
+    its: programs for Triton may name others."""
+    return target if isinstance(target, GPUTarget) else GPUTarget(**vars(target))
+
+
 DEFAULT_WARPS = 4  # those of a program, where a launch says nothing
 
 

@@ -33,6 +33,7 @@ from proton.language.function import (
 from proton.language.gluon.core import METHODS as MEMORY_METHODS
 from proton.language.gluon.core import shared_memory_descriptor
 from proton.language.gluon.types import layout_descriptor_type
+from proton.language.surroundings import OF_LANGUAGE
 from proton.language.value import tensor
 
 BY_PYTHON = "this is known while compiling: Python evaluates it"
@@ -76,6 +77,8 @@ def check_global(name: str, value: object) -> object:
     kinds = (ty.constexpr, *_GLOBAL_KINDS)
     if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
         return tuple(ty.unwrap(v) for v in value)
+    if type(value).__module__.startswith(OF_LANGUAGE):
+        return value  # such as a layout, which is known while compiling
     if knobs.allow_non_constexpr_globals and not callable(value):
         return value
     if getattr(value, MARK, False):

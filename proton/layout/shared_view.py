@@ -61,6 +61,11 @@ class SharedView:
         """True if `start` may be added to the address instead."""
         return not self.start & self._span
 
+    @property
+    def last(self) -> int:
+        """No element has an offset beyond it."""
+        return self.start | self._span
+
     def padded(self, offset: int) -> int:
         """An offset in memory, with the room that is left before it."""
         return offset + sum(offset // interval * padding for interval, padding in self.paddings)

@@ -19,6 +19,7 @@ from proton.layout.encodings import nvmma_memory
 from proton.layout.linear import LinearLayout
 from proton.layout.matrix_memory import matrix_layout, matrix_memory
 from proton.layout.named import SWIZZLES, dim, shared_row_major
+from proton.layout.shared_view import SharedView
 
 MAX_BOX = 256  # elements along a dimension
 MAX_PIXELS = 1024  # of a box in im2col mode
@@ -87,6 +88,16 @@ class Box:
             place = places.apply(**{dim(axis): index for axis, index in enumerate(start)})
             found.append((start, place["offset"] * self.element_bytes))
         return found
+
+    def pieces_in(self, view: SharedView) -> list[tuple[tuple[int, ...], int]] | None:
+        """The pieces of a block that is a part of memory; None where a box is not one there."""
+        own, other = (
+            each.sliced([0] * len(self.sizes), self.sizes).places.ins
+            for each in (SharedView.of(self.layout), view)
+        )
+        found = [(start, view.offset(start) * self.element_bytes) for start, _ in self.pieces]
+        is_off = view.start or any(byte % self.alignment for _, byte in found)
+        return None if own != other or is_off else found
 
 
 @functools.cache

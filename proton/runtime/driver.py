@@ -5,6 +5,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
@@ -91,6 +92,20 @@ class ActiveDriver(Driver):
 default = ActiveDriver()
 active: Driver = default
 driver = sys.modules[__name__]  # `from triton.runtime.driver import driver`
+
+
+class _Module(ModuleType):
+    """Has `active` where programs replace it for a while: of the type, as it is an object's in
+    Triton."""
+
+    @property
+    def active(self) -> Driver:
+        """The driver of the current device, or of the one that was set."""
+        found: Driver = vars(self)["active"]
+        return found
+
+
+driver.__class__ = _Module
 
 
 def set_active(new: Driver) -> None:

@@ -68,6 +68,15 @@ def test_the_kernel_is_for_the_target() -> None:
     assert "constant 0 : i32" in str(run_parser(where_it_is_for, (array,), target=older))
 
 
+def test_what_is_no_kernel_says_so_when_it_is_tested() -> None:
+    def no_kernel() -> None: ...
+
+    test = filecheck_test(no_kernel)
+    assert test.__name__ == "no_kernel"
+    with pytest.raises(AttributeError):
+        test()
+
+
 @proton.jit
 def wrong():
     tl.arange(0, 3)

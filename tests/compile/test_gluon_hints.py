@@ -28,14 +28,13 @@ def moved(x_desc, y_desc, BRINGS: gl.constexpr, TAKES: gl.constexpr):
 
 LAST = hopper.CachePolicy(l2=hopper.FractionalEvictionPolicy("evict_last", 0.5, "evict_first"))
 NORMAL = hopper.CachePolicy(l2=hopper.FractionalEvictionPolicy("evict_normal", 1.0))
-OF_L1 = hopper.CachePolicy(l1="evict_last")
 
 
 @pytest.mark.parametrize(
     ("brings", "takes", "found"),
     [
         (None, None, ([], [False, False])),
-        (OF_L1, gl.CachePolicy(eviction_policy="evict_normal"), ([], [False, False])),
+        (gl.CachePolicy(), gl.CachePolicy(eviction_policy="evict_normal"), ([], [False, False])),
         (
             gl.CachePolicy(eviction_policy="evict_first"),
             None,

@@ -283,6 +283,13 @@ def doubled(x, y, i):
     y.store([i], x.load([i]) * 2)
 
 
+def test_what_stands_for_an_array_can_be_described() -> None:
+    array = proton.MockTensor(tl.float64, [64])
+    one = TensorDescriptor(array, [64], array.stride(), [16])
+    assert one == TensorDescriptor.from_tensor(array, [16])
+    assert doubled.warmup(one, one, 0, grid=(1,)).key
+
+
 def test_a_descriptor_may_be_changed_between_launches(rng: np.random.Generator) -> None:
     x, y = rng.standard_normal(64), np.zeros(64)
     source, target = (TensorDescriptor(a, [64], [1], [1]) for a in (x, y))

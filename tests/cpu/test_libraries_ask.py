@@ -319,7 +319,8 @@ def fill(x_ptr, BLOCK: tl.constexpr):
 types = {"x_ptr": "*fp32", "BLOCK": "constexpr"}
 source = triton.compiler.ASTSource(fill, types, {"BLOCK": 16})
 for name, arch, lanes in (
-    ("cpu", "", 1), ("cuda", 90, 32), ("hip", "gfx942", 64), ("hip", "gfx90a", 64), ("xpu", "", 32)
+    ("cpu", "", 1), ("cuda", 90, 32), ("hip", "gfx942", 64), ("hip", "gfx90a", 64), ("xpu", "", 32),
+    ("cuda", 107, 32),
 ):
     target = GPUTarget(name, arch, lanes)
     try:
@@ -327,11 +328,11 @@ for name, arch, lanes in (
         options = make_backend(target).parse_options({"num_warps": 8, "of_others": 1})
         print(isinstance(target, GPUTarget), metadata.num_warps, options.num_warps)
     except triton.errors.TritonError as problem:
-        print(problem)
+        print(str(problem).partition(" (sm_80)")[0])
     try:
         print(len(make_backend(target).hash()))
     except triton.errors.TritonError as problem:
-        print(problem)
+        print(str(problem).partition(" (sm_80)")[0])
 cuda = make_backend(GPUTarget("cuda", 90, 32))
 numbers = 32, 7, 0, -16, -7, 1 << 63, True
 print(",".join(cuda.get_arg_specialization(number, "int", align=True) for number in numbers))
@@ -351,9 +352,35 @@ def test_targets_of_every_device_can_be_named(tmp_path: Path) -> None:
         "of AMD GPUs kernels are compiled for gfx942 alone",
         "no back end is named 'xpu'; there are cpu, cuda, hip",
         "kernels are compiled for cpu and cuda and hip, not for xpu",
+        *["no target has architecture 107; there are 80"] * 2,
         "DN,N,DN,D,,D,",
         "[['tt.divisibility', 16], ['tt.non_negative', 1]]",
     ]
+
+
+NO_DRIVER = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+@triton.jit
+def fill(x_ptr):
+    triton.language.store(x_ptr, 1.0)
+
+kept, asked = type(driver).active, []
+type(driver).active = property(lambda self: asked.append(self))
+source = triton.compiler.ASTSource(fill, {"x_ptr": "*fp32"})
+print("st.global" in triton.compile(source, target=GPUTarget("cuda", 80, 32)).asm["ptx"])
+print(asked)
+print(driver.active, asked == [driver])
+type(driver).active = kept
+driver.set_active(triton.backends.backends["cpu"].driver())
+print(driver.active.get_current_target().backend)
+"""
+
+
+def test_a_target_that_is_named_asks_no_driver(tmp_path: Path) -> None:
+    assert run(NO_DRIVER, tmp_path) == ["True", "[]", "None True", "cpu"]
 
 
 def test_hooks_of_sessions_hear_of_launches(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ each is in the run, or counted in it, or said to be lost."""
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -250,6 +252,18 @@ def test_a_run_that_cannot_be_saved_at_the_end_is_a_failure(tmp_path: Path) -> N
     assert (done.returncode, done.stdout) == (1, "printed\n")
     missing = f"{tmp_path / 'out' / 'run.proton'}: No such file or directory"
     assert f"the run was not saved: {missing}\n" in done.stderr
+
+
+def test_a_process_that_has_loaded_nothing_else_shows_its_run(tmp_path: Path) -> None:
+    """It is a new one: those of `processes` have modules that others imported."""
+    program = tmp_path / "prog.py"
+    program.write_text(HEAD)
+    command = [sys.executable, "-m", "proton", str(program)]
+    environment = {**os.environ, "PYTHONPATH": str(processes.ROOT)}
+    found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0
+    assert "1 launch" in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 def test_a_run_without_launches_says_that_none_was_recorded(tmp_path: Path) -> None:

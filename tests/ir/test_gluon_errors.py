@@ -137,6 +137,20 @@ def of_columns(x, n):
 
 
 @gluon.jit
+def of_few_rows(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(128, 32, rank=2)
+    desc = tma.make_tensor_descriptor(x, [32, 64], [64, 1], [4, 64], layout)
+    tma.async_store(desc, [0, 0], gl.allocate_shared_memory(gl.int32, [4, 64], layout))
+
+
+@gluon.jit
+def of_long_rows(x, n):
+    layout: gl.constexpr = gl.NVMMASharedLayout(0, 32, rank=2)
+    desc = tma.make_tensor_descriptor(x, [32, 512], [512, 1], [2, 512], layout)
+    tma.async_store(desc, [0, 0], gl.allocate_shared_memory(gl.int32, [2, 512], layout))
+
+
+@gluon.jit
 def of_short_blocks(x, n):
     layout: gl.constexpr = gl.NVMMASharedLayout(0, 32, rank=1)
     desc = tma.make_tensor_descriptor(x, [64], [1], [16], layout)
@@ -163,6 +177,8 @@ def of_odd_columns(x, n):
         (of_odd_columns, r"begin at index 6, 24 bytes (.|\n)*desc, \[6\](.|\n)*multiples of 16"),
         (of_odd_rows, "strides must be 16-byte aligned, got 15 x 4 bytes"),
         (of_columns, r"block of \[32, 32\] in .* does not lie in one piece here(.|\n)*whole rows"),
+        (of_few_rows, r"TMA copies no blocks of \[4, 64\] to (.|\n)*take 8 rows or more"),
+        (of_long_rows, r"TMA copies no blocks of \[2, 512\] (.|\n)*up to 256 columns"),
         (of_short_blocks, r"begins 64 bytes or a multiple(.|\n)*several.index\(n\)"),
         (of_other_warps, "is for 8 warps, and this code runs on 4"),
         (of_no_slice, "expected expand_dims input to have a SliceLayout, but got: BlockedLayout"),
@@ -357,3 +373,56 @@ def test_a_cpu_asks_for_how_many_warps_a_layout_is() -> None:
     of_other_warps.warmup(gl.int32, 3, grid=(1,), num_warps=8)
     with pytest.raises(proton.CompilationError, match="is for 8 warps, and this code runs on 4"):
         of_other_warps.warmup(gl.int32, 3, grid=(1,))
+
+
+PLAIN = gl.BlockedLayout([1], [32], [4], [0])  # no constexpr
+
+
+@gluon.jit
+def hinting(x, WHAT: gl.constexpr, POLICY: gl.constexpr, MODIFIER: gl.constexpr):
+    at = gl.arange(0, 32, layout=PLAIN)
+    memory = gl.allocate_shared_memory(gl.int32, [32], gl.NVMMASharedLayout(0, 32, rank=1))
+    desc = tma.make_tensor_descriptor(x, [32], [1], [32], memory.layout)
+    if WHAT == "load":
+        gl.load(x + at, cache_policy=POLICY, cache_modifier=MODIFIER)
+    elif WHAT == "store":
+        gl.store(x + at, at, cache_policy=POLICY, cache_modifier=MODIFIER)
+    elif WHAT == "get":
+        bar = mbarrier.allocate_mbarrier()
+        tma.async_load(desc, [0], bar, memory, cache_policy=POLICY)
+    else:
+        tma.async_store(desc, [0], memory, cache_policy=POLICY)
+
+
+@pytest.mark.parametrize("target", [None, TARGET], ids=["cpu", "cuda"])
+def test_hints_that_do_not_go_together_are_refused(target: Any) -> None:
+    with_both = hopper.CachePolicy(cache_modifier="cg", l1="evict_last")
+    rows: list[tuple[str, Any, str]] = [
+        ("load", hopper.CachePolicy(l1="evict_last"), "cache_policy and cache_modifier are mutua"),
+        ("store", gl.CachePolicy(), "cache_policy and cache_modifier are mutually exclusive"),
+        ("load", with_both, "cache modifier cannot be combined with an L1 eviction priority"),
+        ("get", with_both, "TMA operations do not support cache modifiers"),
+        ("put", gl.CachePolicy("cg"), "TMA operations do not support cache modifiers"),
+        ("get", hopper.CachePolicy(l1="evict_last"), "do not support L1 eviction policies"),
+        ("put", hopper.CachePolicy(l2_prefetch_size=64), "do not support L2 prefetch size"),
+        ("put", "evict_last", "TMA cache_policy must be a CachePolicy, got 'evict_last'"),
+    ]
+    options = {} if target is None else {"target": target}
+    for what, policy, said in rows:
+        modifier = None if policy is with_both else ".cg"
+        with pytest.raises(proton.CompilationError, match=said) as raised:
+            hinting.warmup(gl.int32, what, policy, modifier, grid=(1,), **options)
+        assert __file__ in str(raised.value)
+    for what in ("load", "store", "get", "put"):
+        hinting.warmup(gl.int32, what, gl.CachePolicy(), None, grid=(1,), **options)
+
+
+def test_hints_are_checked_where_they_are_made() -> None:
+    assert gl.CachePolicy() == gl.CachePolicy("none", "evict_normal") == gl.CachePolicy(None, None)
+    assert gl.CachePolicy(".cg").cache_modifier == "cg"
+    for wrong in ({"cache_modifier": "xx"}, {"eviction_policy": "no_allocate"}):
+        with pytest.raises(ValueError, match=r"Unsupported (cache modifier 'xx'|eviction)"):
+            gl.CachePolicy(**wrong)
+    for size in (32, 64.0, True):
+        with pytest.raises(ValueError, match="L2 prefetch size must be 64, 128, or 256"):
+            hopper.CachePolicy(l2_prefetch_size=size)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from proton.backends.nvidia.options import GPUOptions
 from proton.base import nvidia_tools as tools
 from proton.base.errors import CompilationError
 from proton.base.knobs import knobs
-from proton.base.targets import GPUTarget, Target
+from proton.base.targets import Target, gpu_of
 from proton.base.words import did_you_mean
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -94,7 +94,7 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
     def chosen(
         self, target: Target, options: dict[str, Any], fn: DeviceFunction | None = None
     ) -> GPUOptions:
-        assert isinstance(target, GPUTarget)
+        target = gpu_of(target)
         if (arch := options.get("arch")) is not None:
             target = target.of_arch(arch)
             options = {name: value for name, value in options.items() if name != "arch"}

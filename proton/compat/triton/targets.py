@@ -27,7 +27,7 @@ class _AnyTarget(type):
     def __call__(cls, backend: str, arch: Any, warp_size: int = 0) -> Any:
         if backend == targets.CPUTarget.backend:
             return targets.CPUTarget()
-        if backend == "cuda" or (backend, arch) in targets.CHIPS:
+        if (backend, arch) in targets.CHIPS:
             return targets.GPUTarget(backend, arch, warp_size)  # type: ignore[arg-type]  # known
         return OtherTarget(backend, arch, warp_size)
 

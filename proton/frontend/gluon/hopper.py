@@ -26,8 +26,8 @@ from proton.frontend.gluon.ampere import (
     operand_of,
     version_of,
 )
-from proton.frontend.gluon.memory import accessed, check_begin, lies_as, type_of
-from proton.frontend.gluon.tensors import caching, converted, hint_l2
+from proton.frontend.gluon.memory import accessed, check_begin, type_of
+from proton.frontend.gluon.tensors import converted, hint_l2
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast as cast_to
 from proton.frontend.promotion import to_bool
@@ -228,18 +228,17 @@ def _checked(
             f"{what}: the memory has the layout {own.layout}, and the descriptor {type_.layout}",
             "allocate it with layout=desc.layout",
         )
-    linear = _linear(type_)
-    if not lies_as(found, linear):
-        raise error(
-            f"{what}: a block of {list(own.shape)} in {own.layout} does not lie in one piece here",
-            "slice whole rows, or columns of the swizzle's width, and multiples of 8 rows",
-        )
-    size = own.nbytes_per_cta // prod(own.shape)
+    linear, size = _linear(type_), own.nbytes_per_cta // prod(own.shape)
     box = box_in(own.shape, size, linear, MAX_PIXELS if is_im2col else MAX_BOX)
     if box is None:
         raise error(
             f"{what}: TMA copies no blocks of {list(own.shape)} to memory in {own.layout}",
             f"with a swizzle take 8 rows or more, else up to {MAX_BOX} columns",
+        )
+    if box.pieces_in(ttg.mem_desc_view(to_ir(own))) is None:
+        raise error(
+            f"{what}: a block of {list(own.shape)} in {own.layout} does not lie in one piece here",
+            "slice whole rows, or columns of the swizzle's width, and multiples of 8 rows",
         )
     check_begin(found, box.alignment, what)
     indices = integers("coord", coord, ty.int32, type_.rank)
@@ -295,7 +294,6 @@ def _load(
 ) -> None:
     """A copy to memory, which has offsets in im2col mode."""
     _needs(g, what)
-    caching(policy, None, None)
     type_, target, indices = _checked(desc, result, coord, what, offsets is not None)
     element = type_.block_type.element_ty
     if type_.padding == "nan" and element.is_fp8() and isinstance(g.target, GPUTarget):
@@ -356,7 +354,6 @@ def _store(
 def _async_store(
     g: CodeGenerator, tensor_desc: tensor, coord: object, src: object, cache_policy: object = None
 ) -> None:
-    caching(cache_policy, None, None)
     _store(g, tensor_desc, coord, src, ttng.NO_REDUCTION, "tma.async_store", cache_policy)
 
 

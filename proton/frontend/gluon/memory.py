@@ -190,12 +190,6 @@ def _view(type_: Memory) -> SharedView:
     return found
 
 
-def lies_as(value: tensor, layout: LinearLayout) -> bool:
-    """True if memory lies as one that was allocated in a layout."""
-    view = _view(type_of(value))
-    return not view.start and view.places.ins == layout.invert().ins
-
-
 def _desc(type_: Memory) -> Type:
     return to_ir(type_)
 

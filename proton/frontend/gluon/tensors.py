@@ -280,26 +280,27 @@ def _conflicts(places: LinearLayout, size: int) -> int:
 
 def caching(policy: object, modifier: str | None, eviction: str | None) -> tuple[str, str]:
     """(cache modifier, eviction policy) of an access; hints that PTX has no word for are left."""
-    if policy is not None and (modifier or eviction):
-        raise error(
-            "cache_policy stands in the place of cache_modifier and eviction_policy",
-            "pass one of them",
-        )
+    for name, value in (("cache_modifier", modifier), ("eviction_policy", eviction)):
+        if policy is not None and value:
+            raise error(f"cache_policy and {name} are mutually exclusive", "pass one of them")
     if isinstance(policy, CachePolicy):
         modifier, eviction = policy.cache_modifier, policy.eviction_policy
     elif isinstance(policy, NVIDIACachePolicy):
         modifier, eviction = policy.cache_modifier, None
+        if modifier is not None and policy.l1 is not None:
+            raise error("cache modifier cannot be combined with an L1 eviction priority", "l2=")
     elif policy is not None:
         raise error(f"cache_policy must be a CachePolicy, got {shown(policy)}", "gl.CachePolicy()")
     modifier = "" if modifier in (None, "none") else f".{modifier.removeprefix('.')}"
-    return modifier, "" if eviction in (None, "none") else eviction
+    return modifier, "" if eviction in (None, "none", "evict_normal") else eviction
 
 
 _L2_PRIORITIES = ("evict_first", "evict_last")  # others are what a line has anyway
 
 
 def hint_l2(op: Operation, policy: object) -> None:
-    """Notes of a copy the priorities of its lines in the second-level cache."""
+    """Notes of a copy by TMA the priorities of its lines in the second-level cache."""
+    _check_of_tma(policy)
     if isinstance(policy, NVIDIACachePolicy) and policy.l2 is not None:
         priorities, share = [policy.l2.primary, policy.l2.secondary], float(policy.l2.fraction)
     elif isinstance(policy, CachePolicy) and policy.eviction_policy in _L2_PRIORITIES:
@@ -308,6 +309,22 @@ def hint_l2(op: Operation, policy: object) -> None:
         return
     op.attributes[ttng.L2_PRIORITIES] = strings_attr(priorities)
     op.attributes[ttng.L2_SHARE] = ir.FloatAttr.get_f32(share)
+
+
+def _check_of_tma(policy: object) -> None:
+    """Raises CompilationError for hints that TMA does not take."""
+    if not isinstance(policy, CachePolicy | NVIDIACachePolicy | None):
+        raise error(
+            f"TMA cache_policy must be a CachePolicy, got {shown(policy)}", "gl.CachePolicy()"
+        )
+    parts = {
+        "cache modifiers": getattr(policy, "cache_modifier", "none") not in (None, "none"),
+        "L1 eviction policies": getattr(policy, "l1", None) is not None,
+        "L2 prefetch size": getattr(policy, "l2_prefetch_size", None) is not None,
+    }
+    for name, is_there in parts.items():
+        if is_there:
+            raise error(f"TMA operations do not support {name}", "say priorities of L2: l2=")
 
 
 @generator_rule(core.load)

@@ -18,17 +18,25 @@ from proton.language.gluon.types import (
 )
 from proton.language.value import tensor
 
+CACHE_MODIFIERS = ("ca", "cg", "wb", "cs", "wt", "cv")
+
 
 @dataclass(frozen=True)
 class CachePolicy:
     """How an access is cached: what `cache_modifier` and `eviction_policy` of it say."""
 
-    cache_modifier: str | None = None
-    eviction_policy: str | None = None
+    cache_modifier: str = "none"
+    eviction_policy: str = "evict_normal"
 
     def __post_init__(self) -> None:
-        for name in ("cache_modifier", "eviction_policy"):
-            object.__setattr__(self, name, plain(getattr(self, name)))
+        modifier = (plain(self.cache_modifier) or "none").removeprefix(".")
+        eviction = plain(self.eviction_policy) or "evict_normal"
+        if modifier not in ("none", *CACHE_MODIFIERS):
+            raise ValueError(f"Unsupported cache modifier {modifier!r}")
+        if eviction not in ("evict_normal", "evict_first", "evict_last"):
+            raise ValueError(f"Unsupported eviction policy {eviction!r}")
+        object.__setattr__(self, "cache_modifier", modifier)
+        object.__setattr__(self, "eviction_policy", eviction)
 
 
 @builtin

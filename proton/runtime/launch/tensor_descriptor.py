@@ -32,6 +32,8 @@ class TensorDescriptor(ArrayArgument):
     round_f32_to_tf32: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.base, MockTensor):
+            self.base = self.base.base
         rank = len(self.shape)
         for name, wanted in {"strides": rank, **self._lengths(rank)}.items():
             if len(getattr(self, name)) != wanted:
@@ -107,7 +109,7 @@ class TensorDescriptor(ArrayArgument):
 def whole_of(tensor: object) -> tuple[object, Sequence[int], Sequence[int]]:
     """(base, shape, strides) of a descriptor of all of an array."""
     if isinstance(tensor, MockTensor):
-        return tensor.base, tensor.shape, tensor.stride()
+        return tensor, tensor.shape, tensor.stride()
     array = tensor.base if isinstance(tensor, TensorWrapper) else tensor
     owner = owner_of(array)
     if owner is None:

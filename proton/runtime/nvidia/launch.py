@@ -21,7 +21,7 @@ from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.chips.chip import Chip
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import WARP_SIZE, GPUTarget, Target
+from proton.base.targets import WARP_SIZE, GPUTarget, Target, gpu_of
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.runtime.backend import KernelFunction, Launcher
@@ -154,8 +154,7 @@ class GPULauncher(Launcher):
         described = [stand_in(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         if target is None:
             target = cuda.target_of(cuda.current_device())
-        assert isinstance(target, GPUTarget)
-        return target, described
+        return gpu_of(target), described
 
     def compile_described(
         self,

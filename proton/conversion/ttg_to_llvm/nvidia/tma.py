@@ -123,11 +123,10 @@ def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> l
     for those before it. Where a block has fewer dimensions than the tensor, they are the last."""
     box = box_of_map(site.operand_types[0])
     assert box is not None, "as the pass chose it"
-    pieces, start = box.pieces, nvidia.shared_address(memory)
-    number = 2 if isa(site.op, ttng.AsyncTMACopyOp) else 1
+    start, number = nvidia.shared_address(memory), 2 if isa(site.op, ttng.AsyncTMACopyOp) else 1
     view = mem_desc_view(site.operand_types[number])
-    if view.layout != box.layout:  # a part of memory
-        pieces = [(place, view.offset(place) * box.element_bytes) for place, _ in pieces]
+    pieces = box.pieces if view.layout == box.layout else box.pieces_in(view)
+    assert pieces is not None, "as the front end saw"
     whole = (0,) * (len(indices) - len(box.block))
     pieces = [((*whole, *place), offset) for place, offset in pieces]
     count = len(pieces)

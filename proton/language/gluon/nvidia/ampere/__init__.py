@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from proton.language.function import builtin
+from proton.language.gluon.core import CACHE_MODIFIERS
 from proton.language.gluon.layouts import plain
 from proton.language.gluon.nvidia.ampere import async_copy as async_copy
 from proton.language.gluon.nvidia.ampere import mbarrier as mbarrier
 
 _PRIORITIES = ("evict_normal", "evict_unchanged", "evict_first", "evict_last")
 _SECOND = ("evict_unchanged", "evict_first")
-_MODIFIERS = ("ca", "cg", "wb", "cs", "wt", "cv")
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,14 @@ class NVIDIACachePolicy:
             object.__setattr__(self, name, plain(getattr(self, name)))
         if self.cache_modifier is not None:
             object.__setattr__(self, "cache_modifier", self.cache_modifier.removeprefix("."))
-            if self.cache_modifier not in _MODIFIERS:
+            if self.cache_modifier not in CACHE_MODIFIERS:
                 raise ValueError(f"Unsupported cache modifier {self.cache_modifier!r}")
         if self.l1 is not None and self.l1 not in (*_PRIORITIES, "no_allocate"):
             raise ValueError(f"Unsupported L1 eviction priority {self.l1!r}")
         if self.l2 is not None and not isinstance(self.l2, FractionalEvictionPolicy):
             raise TypeError("l2 must be a FractionalEvictionPolicy")
-        if self.l2_prefetch_size not in (None, 64, 128, 256):
+        size: object = self.l2_prefetch_size
+        if size is not None and (type(size) is not int or size not in (64, 128, 256)):
             raise ValueError("L2 prefetch size must be 64, 128, or 256")
         if all(part is None for part in vars(self).values()):
             raise ValueError(
