@@ -92,7 +92,7 @@ def schedule_passes(options: GPUOptions) -> list[Pass]:
         LoopAwareCSE(),
         CombineTensorSelectAndIf(),
         ReorderInstructions(),
-        HoistLoads(),
+        HoistLoads(options.target),
         SinkScalars(),
         Upstream("canonicalize,cse"),
         # While loads are `tt.load`, of which hints are attributes.

@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='hoist-loads' %s | filecheck %s
+// RUN: proton-opt --pipeline='hoist-loads{target=cuda:90}' %s | filecheck %s
 
 #one = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32]], []>
 #two = #ttg.linear<[], [[2], [4], [8], [16], [32]], [[1]], []>
