@@ -28,8 +28,8 @@ SMALL = (
     "triton_muon_adamw",
 )
 MORE = (
-    *("axolotl", "comfy_kitchen", "inf_cl", "lightning_attn", "megatron", "modelopt", "openfold3"),
-    *("trifast", "verl"),
+    *("axolotl", "comfy_kitchen", "exllamav3", "flash_attention_triton", "fused_turboquant"),
+    *("inf_cl", "lightning_attn", "megatron", "modelopt", "openfold3", "trifast", "verl"),
 )
 # What kernels are asked for by, and the packages that they are in.
 PACKAGES = {
