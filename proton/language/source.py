@@ -263,7 +263,9 @@ def _executed_text(code: types.CodeType) -> list[str]:
         frame = frame.f_back
     while frame is not None and frame.f_code.co_filename == code.co_filename:
         frame = frame.f_back
-    for text in list(frame.f_locals.values()) if frame is not None else ():
+    if frame is None:
+        return []
+    for text in [*frame.f_locals.values(), *frame.f_globals.values()]:
         if not isinstance(text, str) or code.co_name not in text:
             continue
         lines = text.splitlines(keepends=True)

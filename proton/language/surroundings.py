@@ -19,7 +19,8 @@ _DEEPEST = 16  # objects inside of objects that are described
 # Modules of the language, and what its parts say where Proton stands for Triton.
 OF_LANGUAGE = ("proton.language", "triton.language")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
-_PLAIN = (bool, int, float, complex, str, bytes, enum.Enum, dtype, type(None))
+# Whose text is their value; first what may be one of the others, too.
+_PLAIN = (enum.Enum, bool, int, float, complex, str, bytes, dtype, type(None))
 _MOST_BYTES = 4096  # of an array whose elements are looked at in each launch
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 
@@ -195,8 +196,11 @@ def resolve(
 def describe(value: object, seen: tuple[object, ...] = ()) -> str:
     """A text that differs where values do; of an object it tells the attributes."""
     value = unwrap(value)
-    if isinstance(value, _PLAIN):
-        return value.mangle() if isinstance(value, dtype) else f"{_kind(value)}{value!r}"
+    if isinstance(value, dtype):
+        return value.mangle()
+    if isinstance(value, _PLAIN):  # a class of the program's may show less than the value
+        kind: Any = next(kind for kind in _PLAIN if isinstance(value, kind))
+        return f"{_kind(value)}{kind.__repr__(value)}"
     if any(value is other for other in seen) or len(seen) > _DEEPEST:
         return "..."
     seen = (*seen, value)
@@ -215,8 +219,8 @@ def describe(value: object, seen: tuple[object, ...] = ()) -> str:
 
 def _describe_object(value: object, seen: tuple[object, ...]) -> str:
     if inspect.ismodule(value) or inspect.isclass(value):
-        fields = getattr(value, "_fields", "")  # of a named tuple
-        return f"{type(value).__name__} {getattr(value, '__module__', '')}.{value.__name__}{fields}"
+        name = f"{getattr(value, '__module__', '')}.{value.__name__}{_fields(value)}"
+        return f"{type(value).__name__} {name}"
     if inspect.ismethod(value):
         return f"{describe(value.__self__, seen)}.{describe(value.__func__, seen)}"
     if (plain := python_function(value)) is not None:
@@ -245,7 +249,14 @@ def _kind(value: object) -> str:
     kind = type(value)
     if kind in (bool, int, float, complex, str, bytes, type(None), list, dict):
         return ""
-    return kind.__name__ if kind in _CONTAINERS else f"{kind.__module__}.{kind.__qualname__} "
+    if kind in _CONTAINERS:
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__qualname__}{_fields(kind)} "
+
+
+def _fields(kind: Any) -> str:
+    """The fields of a class of named tuples, which may be others of the same name."""
+    return str(getattr(kind, "_fields", ""))
 
 
 def _describe_function(fn: types.FunctionType, seen: tuple[Any, ...]) -> str:

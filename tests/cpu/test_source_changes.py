@@ -2,6 +2,7 @@
 afterwards are either without effect or an error, never other code."""
 
 import ast
+import enum
 import importlib.util
 import itertools
 import linecache
@@ -9,6 +10,7 @@ import os
 import subprocess
 import sys
 import types
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton import CompilationError, LaunchError, UnsupportedLanguageConstruct
+from proton.runtime.launch.arguments import Parameter
 
 HEAD = "import proton, proton.language as tl\n"
 KERNEL = HEAD + "@proton.jit\ndef kernel(o):\n    tl.store(o, {value})\n"
@@ -117,6 +120,15 @@ def test_code_of_a_text_that_exec_is_given_in_a_variable(rng: np.random.Generato
     for is_interpreted in (False, True):
         with proton.knobs.scope(interpret=is_interpreted):
             assert [stored(namespace["kernel"]) for namespace in namespaces] == [-1, value]
+
+
+THIRD = KERNEL.format(value=3.0)  # its text is found in a global of who runs it, too
+
+
+def test_code_of_a_text_that_exec_is_given_in_a_global() -> None:
+    namespace: dict[str, Any] = {}
+    exec(THIRD, namespace)
+    assert stored(namespace["kernel"]) == 3
 
 
 # Values
@@ -469,6 +481,72 @@ def test_an_object_as_an_argument_is_what_it_is_now() -> None:
     options.scale = 3.0
     assert stored(kernel, options) == 3
     assert stored(kernel, Options()) == 2
+
+
+class _Hidden(enum.Enum):
+    def __repr__(self) -> str:
+        return self.name
+
+
+class _Number(int):
+    def __repr__(self) -> str:
+        return "a number"
+
+
+def _same_names(scale: int) -> dict[str, Any]:
+    """Constants with `real` = `scale`, of classes that are named alike each time, as those of a
+    cell that a notebook runs again are."""
+    fields = ("real", "imag") if scale < 2 else ("imag", "real")
+    both = namedtuple("pair", fields)(1, 2)  # type: ignore[misc]
+    return {
+        "a named tuple": both,
+        "one in a tuple": (both,),
+        "an enumeration that hides its value": _Hidden("_Mode", {"A": scale}).A,  # type: ignore[attr-defined]
+        "an enumeration of a module": enum.global_enum(enum.IntEnum("_Level", {"A": scale})).A,
+        "a number that hides its value": _Number(scale),
+    }
+
+
+@proton.constexpr_function
+def real_of(value):
+    value = value[0] if type(value) is tuple else value
+    return getattr(value, "value", value).real
+
+
+@proton.jit
+def stores_real(o, C: tl.constexpr):
+    tl.store(o, real_of(C))
+
+
+@pytest.mark.parametrize("kind", list(_same_names(1)))
+def test_constants_of_classes_that_are_named_alike(kind: str) -> None:
+    """Launches, by way of the disk, too, and what a kernel reads tell them apart."""
+    for scale in (1, 2, 1):
+        assert stored(stores_real, _same_names(scale)[kind]) == scale
+        stores_real.forget()
+        assert stored(stores_real, _same_names(scale)[kind]) == scale
+    held = tl.constexpr(_same_names(1)[kind])
+
+    @proton.jit
+    def kernel(o):
+        tl.store(o, real_of(held))
+
+    assert stored(kernel) == 1
+    held = tl.constexpr(_same_names(2)[kind])
+    with pytest.raises(LaunchError, match="held has changed"):
+        stored(kernel)
+
+
+def test_constants_that_are_equal_in_python() -> None:
+    """Tuples and sets are equal where their classes and elements are; 1, 1.0 and True are."""
+    pairs = [
+        namedtuple("pair", fields)(*values)  # type: ignore[misc]
+        for fields in ("a b", "b a")
+        for values in ((1, 2), (1, 2.0), (True, 2))
+    ]
+    constants = [*pairs, (1, 2), *(frozenset({one}) for one in (1, 1.0, True)), (pairs[0],)]
+    keys = {Parameter.plain("x").constant(constant) for constant in constants}
+    assert len(keys) == len(constants)
 
 
 SETS = """

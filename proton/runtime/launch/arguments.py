@@ -91,8 +91,9 @@ class Constant:
 def _typed(value: object) -> tuple[object, ...]:
     if type(value) in (int, str, bool):  # most are
         return type(value), value
-    if isinstance(value, tuple):
-        return tuple, tuple(map(_typed, value))
+    for kind in (tuple, frozenset):
+        if isinstance(value, kind):
+            return type(value), kind(map(_typed, value))
     if isinstance(value, float):
         return type(value), repr(value)
     if isinstance(value, DeviceFunction):
