@@ -77,6 +77,48 @@ def test_a_launcher_that_was_kept_is_as_quick_as_a_new_one(
     assert [launch.grid for launch, _ in driver.launches] == [(3, 1, 1)] * 3
 
 
+def test_a_launcher_that_was_kept_knows_its_own_code(driver: FakeDriver) -> None:
+    """An integer and a float have as many parts of a key in either order."""
+
+    @proton.jit
+    def add(x_ptr, a, b):
+        tl.store(x_ptr, a + b)
+
+    x, names = driver.array("float32"), ("i32", "fp32")
+    numbers = 17, 2.5
+    add[1,](x, *numbers)
+    kept = add[1,]
+    add[1,](x, *numbers[::-1])
+    for launch, step in ((kept, 1), (add[1,], -1), (kept, -1), (add[1,], 1), (kept, 1)):
+        types = launch(x, *numbers[::step]).signature.types
+        assert (types["a"].short, types["b"].short) == names[::step]
+
+
+def test_a_grid_is_given_the_same_by_each_launch(driver: FakeDriver) -> None:
+    """The second one gave it options that nobody had named, as None."""
+    scale, x = kernel(), driver.array("float32")
+    seen: list[dict[str, Any]] = []
+
+    def grid(meta: dict[str, Any]) -> tuple[int]:
+        seen.append(dict(meta))
+        return (meta.get("num_warps", 4),)
+
+    for options in ({}, {}, {"num_warps": 8}, {"num_warps": 8}, {}):
+        scale[grid](x, 5, **options)
+        assert seen.pop() == {"x_ptr": x, "n": 5, "BLOCK": 128, **options}
+    assert [launch.grid[0] for launch, _ in driver.launches] == [4, 4, 8, 8, 4]
+
+
+def test_a_function_that_is_no_grid_is_refused_by_each_launch(driver: FakeDriver) -> None:
+    scale, x = kernel(), driver.array("float32")
+    for _ in range(2):
+        with pytest.raises(LaunchError, match="cannot be called with the launch's arguments"):
+            scale[lambda: (1,)](x, 5)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            scale[lambda meta: (meta["n"] + "1",)](x, 5)
+        scale[1,](x, 5)
+
+
 def test_a_large_grid_is_no_larger_than_a_gpu_takes(driver: FakeDriver) -> None:
     scale, x = kernel(), driver.array("float32")
     for grid in ((1 << 20, 65535, 65535), ((1 << 31) - 1, 65535)) * 2:

@@ -93,8 +93,8 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
             return $slow_path($grid, {bound}, $rest, $unknown)
         if $grid.__class__ is not tuple:
             try:
-                $grid = $checked($grid({bound}) if callable($grid) else $grid)
-            except KeyError:  # the slow path says which argument there is not
+                $grid = $checked($grid({known}) if callable($grid) else $grid)
+            except (KeyError, TypeError):  # the slow path says what is wrong with the function
                 return $slow_path($grid, {bound}, $rest, $unknown)
         try:
             $x, $y, $z = $grid if len($grid) == 3 else (*$grid, 1, 1)[:3]
@@ -150,6 +150,7 @@ def _names(
         "checked": checked_grid,
         "current_device": cuda.device_query(),
         "stream": cuda.current_stream,
+        "said": functools.partial(_said, kernel),
         "slow_path": functools.partial(_slow_path, kernel),
     }
     torch = sys.modules.get("torch")
@@ -186,7 +187,7 @@ def generated(
         is_rest = parameter.kind is parameter.VAR_POSITIONAL
         parameters += f"*{name}, " if is_rest else f"{name}=$v{number}, "
     options = known_options(kernel)
-    bound = ", ".join(f"{name!r}: {name}" for name in (*names, *options))
+    has_no_options = " is ".join((*options, "None"))  # where a grid is asked this is quickest
     statements = [line for reading in reads for line in reading.statements] or ["pass"]
     source = _TEMPLATE.format(
         names="".join(f"{name}, " for name in names),
@@ -199,7 +200,8 @@ def generated(
         back_end=NAME,
         key="".join(f"{part}, " for part in ["$device", *_parts(reads), *options]),
         conditions=" or ".join(conditions),
-        bound=f"{{{bound}}}",
+        known=f"{_dict(names)} if {has_no_options} else $said({_dict([*names, *options])})",
+        bound=_dict([*names, *options]),
         values=", ".join(reading.passed for reading in reads),
         listed="".join(f"{reading.passed}, " for reading in reads),
     )
@@ -207,6 +209,11 @@ def generated(
     namespace: dict[str, Any] = {prefix + name: value for name, value in ours.items()}
     exec(source.replace("$", prefix), namespace)
     return namespace["read"], namespace["launch"]
+
+
+def _dict(names: list[str]) -> str:
+    """The code of a dict of variables by name."""
+    return f"{{{', '.join(f'{name!r}: {name}' for name in names)}}}"
 
 
 def _parts(reads: list[Reading]) -> list[str]:
@@ -221,6 +228,15 @@ def _free_prefix(names: list[str]) -> str:
     return prefix
 
 
+def _said(kernel: KernelFunction, bound: dict[str, object]) -> dict[str, object]:
+    """What a launch was given, of all that it may be."""
+    return {
+        name: value
+        for name, value in bound.items()
+        if value is not _MISSING and (value is not None or name not in kernel.options)
+    }
+
+
 def _slow_path(
     kernel: KernelFunction,
     grid: object,
@@ -229,11 +245,7 @@ def _slow_path(
     unknown: dict[str, object],
 ) -> Any:
     """What generated code does with a launch that it does not expect."""
-    given_ = {
-        name: value
-        for name, value in bound.items()
-        if value is not _MISSING and (value is not None or name not in kernel.options)
-    }
+    given_ = _said(kernel, bound)
     if rest:
         taken = len(kernel.arg_names)
         raise LaunchError(f"{kernel.__name__}() takes {taken} arguments, got {taken + len(rest)}")

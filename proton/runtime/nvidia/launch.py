@@ -47,6 +47,9 @@ _UNSUPPORTED = ("ptx_options", "sched4reg")
 _LIBRARIES, _KNOWN_LIBRARY = "extern_libs", "libdevice"
 _BY_POINTERS = "by pointers"  # of a variant: TMA could not have its strides
 LAUNCH_OPTIONS = (*OPTIONS, *_UNSUPPORTED, _LIBRARIES)
+# What a fast path reads of a launch: the key of its variant, and what that is passed.
+_Reader = Callable[..., tuple[tuple[object, ...], tuple[Any, ...]]]
+_Variants = dict[tuple[object, ...], GPUVariant]
 T = TypeVar("T")  # a kernel, or its code on a device
 MOST_SPILLS = 160  # bytes per thread that records may cost for the sake of occupancy
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
@@ -60,12 +63,12 @@ class GPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         # By the key that generated code makes.
-        self._variants: dict[tuple[object, ...], GPUVariant] = {}
+        self._variants: _Variants = {}
         self._loaded: dict[
             object, GPUVariant
         ] = {}  # by everything that the machine code depends on
         self._signature: object = None
-        self._read: Callable[..., tuple[tuple[object, ...], tuple[Any, ...]]]
+        self._read: _Reader
 
     def launch(
         self, grid: object, values: tuple[object, ...], options: dict[str, object]
@@ -77,10 +80,10 @@ class GPULauncher(Launcher):
         self.kernel.check_globals()
         with compile_lock:
             variant = self._variant(device, described, options)
-            self._generate(described)
+            read, variants = self._generate(described)
         known = [options.get(name) for name in known_options(self.kernel)]
-        key, passed = self._read(device, *values, *known)
-        self._variants[key] = variant
+        key, passed = read(device, *values, *known)
+        variants[key] = variant
         session = sessions.current()
         stream = cuda.current_stream(device)
         if session is not None:
@@ -249,17 +252,20 @@ class GPULauncher(Launcher):
         pairs = zip(self.kernel.params, described, strict=True)
         return all(d.may_be_stride for parameter, d in pairs if parameter.name in needed)
 
-    def _generate(self, described: list[Given]) -> None:
-        """Generates the fast path for arguments of these kinds, unless it is there."""
+    def _generate(self, described: list[Given]) -> tuple[_Reader, _Variants]:
+        """Generates the fast path for arguments of these kinds, unless it is there; what makes a
+        key, and where it looks. Neither knobs nor kinds are in the key, and a fast path may have
+        been kept, so each has its own variants."""
         kinds = tuple(argument.kind for argument in described)
         signature = kinds, knobs.generation
         if signature != self._signature:
-            self._variants.clear()  # what knobs change is not in the key
+            self._variants = {}
             self._read, self.kernel.fast_path = generated(self.kernel, self._variants, kinds)
             self._signature = signature
             # The long way calls hooks; without them the fast one is made anew.
             if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
+        return self._read, self._variants
 
 
 def variant_of(kernel: GPUKernel, device: int, types: list[str | None]) -> GPUVariant:
