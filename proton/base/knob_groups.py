@@ -128,6 +128,8 @@ class HookChain(list[Callable[..., Any]]):
 
     def add(self, function: Callable[..., object]) -> None:
         """Adds one, unless it is there."""
+        if not callable(function):
+            raise TypeError(f"a hook is a function, got {function!r}")
         if function not in self:
             self.append(function)
             self._changed()

@@ -150,7 +150,6 @@ def serialize_specialization_data(
 ) -> str:
     """What `JITFunction.preload` makes the kernel of again: JSON, in which `constants` is null
     where one of them is none."""
-    constants = {name: _in_json(value) for name, value in signature.constants.items()}
     data = {
         "name": fn.__name__,
         "key": key,
@@ -164,18 +163,24 @@ def serialize_specialization_data(
         "options": {n: getattr(options, n) for n in _KEPT_OPTIONS if hasattr(options, n)},
     }
     try:
+        constants = {name: _in_json(value) for name, value in signature.constants.items()}
         return json.dumps(data | {"constants": constants})
     except TypeError:
         return json.dumps(data | {"constants": None})
 
 
 def _in_json(value: object) -> object:
-    """A constant as `preload` reads it: a dtype by its name, a kernel by name and source."""
+    """A constant as `preload` reads it: a dtype by its name, a kernel by name and source, a tuple
+    as a list; raises TypeError for what JSON would make something else of, as of a named tuple."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is tuple:
+        return [_in_json(element) for element in value]
     if isinstance(value, dtype):
         return {"dtype": value.short}
     if isinstance(value, DeviceFunction):
         return {"function": _place(value.fn), "source": value.source_key()}
-    return value
+    raise TypeError(f"{type(value).__name__} is not of JSON")
 
 
 def _place(value: Any) -> list[str]:

@@ -511,6 +511,43 @@ def test_a_wrong_option_is_an_error(options: dict[str, Any], error: Any, words: 
         proton.autotune(**{"configs": configs(16), "key": ["n"]} | options)(add)
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        *(
+            ({"do_bench": lambda call, quantiles, found=found: found}, ValueError, "a time in ms")
+            for found in (None, "fast", [], [math.nan, 1.0], np.zeros(0), {1.0})
+        ),
+        (
+            {"prune_configs_by": {"early_config_prune": lambda *given, **named: [16, 32]}},
+            TypeError,
+            "a configuration is a Config, got 16",
+        ),
+    ],
+)
+def test_a_function_that_gives_something_else_is_an_error(
+    rng: np.random.Generator, options: dict[str, Any], error: Any, words: str
+) -> None:
+    tuned = proton.autotune(configs(16, 32), ["n"], **options)(add)
+    for _ in range(2):  # nothing is chosen
+        with pytest.raises(error, match=words):
+            tuned[grid](*inputs(rng, 50), 50)
+
+
+def test_times_are_numbers_of_any_library(rng: np.random.Generator) -> None:
+    times = iter([3, np.float32(2), np.array([1.0, 4.0, 0.5]), (4.0, 1.0), np.array(5.0)])
+    tuned = proton.autotune(
+        configs(8, 16, 32, 64, 128), ["n"], do_bench=lambda call, quantiles: next(times)
+    )(add)
+    x, y, out = inputs(rng, 50)
+    tuned[grid](x, y, out, 50)
+    np.testing.assert_array_equal(out, x + y)
+    assert tuned.best_config.kwargs["BLOCK"] == 32
+    assert [line.split()[0] for line in tuned.table().splitlines()] == [
+        f"{ms}.000000" for ms in range(1, 6)
+    ]
+
+
 def test_an_unknown_name_in_the_key_is_dropped(rng: np.random.Generator) -> None:
     """As libraries have it."""
     x, y, out = inputs(rng, 50)

@@ -1,8 +1,10 @@
 """What programs set in Triton's groups of knobs: hooks of launches and compilations, listeners."""
 
+import enum
 import functools
 import gc
 import json
+import math
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -215,6 +217,8 @@ def test_groups_have_our_knobs_by_tritons_names() -> None:
         AttributeError, match=r"no knob is named 'runtime\.speed'; there are .*debug"
     ):
         knobs.runtime.speed
+    with pytest.raises(TypeError, match="a hook is a function, got None"):
+        knobs.runtime.launch_enter_hook.add(None)
     with pytest.raises(TypeError, match=r"runtime\.launch_enter_hook is a function or None, got 3"):
         knobs.runtime.launch_enter_hook = 3
 
@@ -330,11 +334,14 @@ def test_preloading_says_what_it_cannot_make() -> None:
         tl.store(x, n.to(TYPE))
 
     x = np.zeros(8, np.float32)
-    key = typed[(1,)](x, 2.5, TYPE=tl.float16, MORE=(1, None)).key
-    assert typed.preload(told[0]["specialization_data"]).key == key
-    typed[(1,)](x, 1 << 40, TYPE=tl.float16, MORE=len)
-    with pytest.raises(proton.LaunchError, match="no JSON"):
-        typed.preload(told[1]["specialization_data"])
+    for more in ((1, None), (tl.float16, (twice, -0.0, "a")), math.inf):
+        key = typed[(1,)](x, 2.5, TYPE=tl.float16, MORE=more).key
+        assert typed.preload(told.pop()["specialization_data"]).key == key
+    level = enum.IntEnum("level", {"LOW": 1}).LOW  # a number to JSON, and a named tuple is a list
+    for more in (len, level, Pair(1, 2), (Pair(1, 2),)):
+        typed[(1,)](x, 1 << 40, TYPE=tl.float16, MORE=more)
+        with pytest.raises(proton.LaunchError, match="no JSON"):
+            typed.preload(told.pop()["specialization_data"])
 
 
 class Pair(NamedTuple):

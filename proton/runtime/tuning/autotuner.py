@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from proton.base.errors import (
     CompileTimeAssertionFailure,
     OutOfResources,
@@ -33,7 +35,7 @@ from proton.runtime.launch.decorated import Decorated
 from proton.runtime.session import open_sessions
 from proton.runtime.tuning import kept_runs
 from proton.runtime.tuning.benchmark import do_bench as measure
-from proton.runtime.tuning.configurations import Config, Hook, Pruning, Surroundings
+from proton.runtime.tuning.configurations import Config, Hook, Pruning, Surroundings, checked
 from proton.runtime.tuning.heuristics import Heuristics as Heuristics
 from proton.runtime.tuning.heuristics import heuristics as heuristics
 
@@ -71,10 +73,7 @@ class Autotuner(Decorated):
     ) -> None:
         super().__init__(fn, "proton.autotune")
         self.arg_names = list(arg_names)
-        self.configs = list(configs) or [Config({})]
-        for config in self.configs:
-            if not isinstance(config, Config):
-                raise TypeError(f"autotune: a configuration is a Config, got {shown(config)}")
+        self.configs = checked(configs) or [Config({})]
         self.keys = self._parameters("key", key, needed=False)
         pruning = Pruning(prune_configs_by)
         self.early_config_prune, self.perf_model = pruning.early, pruning.model
@@ -351,9 +350,12 @@ class Autotuner(Decorated):
         """The times of one configuration; infinite where it is unfit for the target."""
         try:
             call = self._call(config, grid, args, kwargs)
-            return self._measure(args, kwargs)(call, quantiles=QUANTILES)
+            timing = self._measure(args, kwargs)(call, quantiles=QUANTILES)
         except _UNFIT:
             return [math.inf] * len(QUANTILES)
+        if self.do_bench is not None:
+            _check_timing(timing)
+        return timing
 
     def _call(
         self, config: Config, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
@@ -415,7 +417,19 @@ def _home(args: tuple[object, ...], kwargs: dict[str, object]) -> Backend:
 def _rank(timing: Any) -> tuple[float, ...]:
     """The result of `do_bench`, as it is compared: one time, or several, of which the first
     decides."""
-    return tuple(timing) if isinstance(timing, list | tuple) else (timing,)
+    return tuple(np.ravel(np.asarray(timing, np.float64)).tolist())
+
+
+def _check_timing(timing: object) -> None:
+    """Raises ValueError for what a `do_bench` of the program's returned, if it is no time."""
+    try:
+        times = _rank(timing)
+    except (TypeError, ValueError):
+        times = ()
+    if not times or any(map(math.isnan, times)):
+        raise ValueError(
+            f"autotune: do_bench returns a time in ms, or several, got {shown(timing)}"
+        )
 
 
 def _best(timings: dict[Config, object]) -> Config:

@@ -1,6 +1,6 @@
 """The options of autotuning: configurations, which of them to try, what to do around each call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,15 @@ class Config:
         return tuple((n, repr(v)) for n, v in self.all_kwargs().items()), self.pre_hook
 
 
+def checked(configs: Iterable[object]) -> list[Config]:
+    """Configurations as a list; raises TypeError where one is something else."""
+    found: list[Any] = list(configs)
+    for config in found:
+        if not isinstance(config, Config):
+            raise TypeError(f"autotune: a configuration is a Config, got {shown(config)}")
+    return found
+
+
 # The last is what an Autotuner has `top_k` as: torch gives a new one what another has.
 _PRUNERS = ("early_config_prune", "perf_model", "top_k", "configs_top_k")
 
@@ -86,7 +95,7 @@ class Pruning:
     ) -> list[Config]:
         """Those to try; `positional` are arguments that were given by position, by name."""
         left = configs if self.early is None else self.early(configs, positional, **kwargs)
-        left = list(dict.fromkeys(left or ()))  # each once
+        left = list(dict.fromkeys(checked(left or ())))  # each once
         if not left:
             raise AutotunerError(
                 # As Triton words it: programs compare the whole text.
