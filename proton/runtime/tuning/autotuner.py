@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from proton.base.errors import (
     CompileTimeAssertionFailure,
     OutOfResources,
@@ -33,7 +31,7 @@ from proton.compiling.ahead import compile_ahead
 from proton.runtime.backend import HOST, Backend, default_backend, owner_of
 from proton.runtime.launch.decorated import Decorated
 from proton.runtime.session import open_sessions
-from proton.runtime.tuning import kept_runs
+from proton.runtime.tuning import kept_runs, timed
 from proton.runtime.tuning.benchmark import do_bench as measure
 from proton.runtime.tuning.configurations import Config, Hook, Pruning, Surroundings, checked
 from proton.runtime.tuning.heuristics import Heuristics as Heuristics
@@ -154,8 +152,8 @@ class Autotuner(Decorated):
 
     def table(self) -> str:
         """The times measured last, the fastest first: a line a configuration, times in ms."""
-        ranked = sorted(self.configs_timings.items(), key=lambda item: _rank(item[1]))
-        return "".join(f"{_rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
+        ranked = sorted(self.configs_timings.items(), key=lambda item: timed.rank(item[1]))
+        return "".join(f"{timed.rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
 
     def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
         """The key of the choice: values of the key arguments, the dtype of each array, as in
@@ -208,14 +206,14 @@ class Autotuner(Decorated):
             if folder := self.runs or knobs.autotuning_runs:
                 kept_runs.check(Path(folder))
             entry = self._entry(key, configs, args, kwargs)
-            timings = None if entry is None else _stored(entry, configs)
+            timings = None if entry is None else timed.stored(entry, configs)
             is_known = timings is not None
             if timings is None:
                 with open_sessions.paused():
                     timings = self._measured(configs, grid, args, kwargs)
-            best = _best(timings)
-            if entry is not None and not is_known and math.isfinite(_rank(timings[best])[0]):
-                _store(entry, timings)
+            best = timed.best_of(timings)
+            if entry is not None and not is_known and math.isfinite(timed.rank(timings[best])[0]):
+                timed.store(entry, timings)
             self.configs_timings = timings
             self.bench_time = time.perf_counter() - start
             if knobs.print_autotuning and not is_known:
@@ -246,13 +244,13 @@ class Autotuner(Decorated):
     ) -> None:
         """Records a few launches of the best configuration, and of the next best that is other
         work; `kept_runs` has the files."""
-        ranked = sorted(timings, key=lambda config: _rank(timings[config]))
+        ranked = sorted(timings, key=lambda config: timed.rank(timings[config]))
         best, work = ranked[0], self._work(ranked[0], grid, args, kwargs)
         others = [c for c in ranked[1:] if self._work(c, grid, args, kwargs) != work]
         stem = kept_runs.stem(self.__name__, key)
         found: dict[str, Path] = {}
         for rank, config in zip(kept_runs.RANKS, (best, *others), strict=False):
-            if not math.isfinite(_rank(timings[config])[0]):
+            if not math.isfinite(timed.rank(timings[config])[0]):
                 continue
             call = self._call(config, grid, args, kwargs)
             try:
@@ -314,7 +312,7 @@ class Autotuner(Decorated):
                 measured[work] = self._time(config, grid, args, kwargs)
             timings[config] = measured[work]
             progress.step()
-        best = _best(timings)
+        best = timed.best_of(timings)
         self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
         return timings
 
@@ -354,7 +352,7 @@ class Autotuner(Decorated):
         except _UNFIT:
             return [math.inf] * len(QUANTILES)
         if self.do_bench is not None:
-            _check_timing(timing)
+            timed.check(timing)
         return timing
 
     def _call(
@@ -412,41 +410,6 @@ def _home(args: tuple[object, ...], kwargs: dict[str, object]) -> Backend:
     owners = [owner for owner in map(owner_of, values) if owner is not None]
     devices = [owner for owner in owners if owner.name != HOST]
     return (devices or owners or [default_backend()])[0]
-
-
-def _rank(timing: Any) -> tuple[float, ...]:
-    """The result of `do_bench`, as it is compared: one time, or several, of which the first
-    decides."""
-    return tuple(np.ravel(np.asarray(timing, np.float64)).tolist())
-
-
-def _check_timing(timing: object) -> None:
-    """Raises ValueError for what a `do_bench` of the program's returned, if it is no time."""
-    try:
-        times = _rank(timing)
-    except (TypeError, ValueError):
-        times = ()
-    if not times or any(map(math.isnan, times)):
-        raise ValueError(
-            f"autotune: do_bench returns a time in ms, or several, got {shown(timing)}"
-        )
-
-
-def _best(timings: dict[Config, object]) -> Config:
-    return min(timings, key=lambda config: _rank(timings[config]))
-
-
-def _stored(entry: str, configs: list[Config]) -> dict[Config, object] | None:
-    """The times of all configurations on disk."""
-    found = cache.load(entry)
-    if found is None:
-        return None
-    timings = found[0]["timings"]
-    return dict(zip(configs, timings, strict=True)) if len(timings) == len(configs) else None
-
-
-def _store(entry: str, timings: dict[Config, object]) -> None:
-    cache.store(entry, {"timings": [list(_rank(timing)) for timing in timings.values()]}, {})
 
 
 def autotune(
