@@ -46,6 +46,7 @@ _RESERVED = frozenset(
 def c_name(name: str) -> str:
     """The name in C of what has this one in Python; of two names two."""
     ascii_name = "".join(c if c.isascii() else f"_u{ord(c):x}" for c in name)
+    ascii_name = f"_{ascii_name}" if ascii_name[:1].isdigit() else ascii_name
     is_taken = ascii_name.rstrip("_") in _RESERVED or ascii_name.startswith("proton_")
     return f"{re.sub(r'[^0-9a-zA-Z_]', '_', ascii_name)}{'_' if is_taken else ''}"
 

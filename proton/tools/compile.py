@@ -6,7 +6,9 @@ function of several.
 """
 
 import importlib.util
+import itertools
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated
 
@@ -66,7 +68,10 @@ def compile_ahead_of_time(
         str, typer.Option("--target", "-t", help="cpu, or as cuda:90:32; by default cpu.")
     ] = "",
     num_warps: Annotated[
-        int, typer.Option("--num-warps", "-w", help="GPU: of a program; by default 4.")
+        int,
+        typer.Option(
+            "--num-warps", "-w", help="GPU: of a program; by default 4.", show_default=False
+        ),
     ] = 0,
     num_stages: Annotated[int, typer.Option("--num-stages", "-ns", help="GPU: of loops.")] = 3,
     out_name: Annotated[
@@ -99,14 +104,14 @@ def compile_ahead_of_time(
             options = {"disjoint": not may_overlap}
         fn = _kernel(path, kernel_name)
         variant, files = _built(fn, out_name, signature, _sizes(grid), chosen, options)
-    except ProtonError as problem:
+        out_path.mkdir(parents=True, exist_ok=True)
+        for suffix, content in files.items():
+            file = out_path / f"{variant.name}.{suffix}"
+            file.write_bytes(content)
+            print(file)
+    except (ProtonError, OSError) as problem:
         print(f"proton-compile: {problem}", file=sys.stderr)
         raise typer.Exit(1) from None
-    out_path.mkdir(parents=True, exist_ok=True)
-    for suffix, content in files.items():
-        file = out_path / f"{variant.name}.{suffix}"
-        file.write_bytes(content)
-        print(file)
 
 
 def _target(name: str) -> Target:
@@ -135,6 +140,8 @@ def _built(
     options: dict[str, object],
 ) -> tuple[AheadVariant, dict[str, bytes]]:
     """A variant, and what is written of it, by suffix."""
+    if any(p.kind is p.VAR_POSITIONAL for p in fn.signature.parameters.values()):
+        raise ProtonError(f"{fn.__name__} takes any number of arguments: give each a name")
     parameters, constants = parse_signature(signature, fn.arg_names)
     facts = ", ".join(f"{key}={value!r}" for key, value in (constants | options).items())
     variant = AheadVariant(name or fn.__name__, str(target), parameters, facts)
@@ -144,13 +151,18 @@ def _built(
 
 def _kernel(path: Path, name: str) -> JITFunction:
     """The kernel of a name in a file, without what is around it (as autotune is)."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A file of kernels may be called math.py, of which there is one already.
+    known_as = f"file {path.stem}" if path.stem in sys.modules else path.stem
+    spec = importlib.util.spec_from_file_location(known_as, path)
     if spec is None or spec.loader is None:
         raise ProtonError(f"{path} is no Python file")
     sys.path.insert(0, str(path.parent.absolute()))
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    sys.modules[known_as] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        raise ProtonError(f"{path} does not run:\n{_own_trace(problem, spec.origin)}") from None
     found = getattr(module, name, None)
     while isinstance(found, KernelInterface) and not isinstance(found, JITFunction):
         found = getattr(found, "fn", None)
@@ -158,6 +170,14 @@ def _kernel(path: Path, name: str) -> JITFunction:
         kernels = [key for key, value in vars(module).items() if isinstance(value, KernelInterface)]
         raise ProtonError(f"{path} has no kernel {name}; there are {', '.join(kernels) or 'none'}")
     return found
+
+
+def _own_trace(problem: BaseException, file: str | None) -> str:
+    """What Python shows of an error, from the first line of a file on."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = itertools.dropwhile(lambda frame: frame.filename != file, frames)
+    lines = [*traceback.format_list(own), *traceback.format_exception_only(problem)]
+    return "".join(lines).rstrip()
 
 
 def _compiled(
@@ -191,6 +211,11 @@ def _files(
         if extras := kernel.metadata["extras"]:
             raise ProtonError(
                 f"{variant.kernel} takes {', '.join(extras)}, which only launches give"
+            )
+        if kernel.metadata["waits"]:
+            raise ProtonError(
+                f"programs of {variant.kernel} wait for others, and the function in C runs them "
+                "one after the other"
             )
         files["c"] = ahead_sources.cpu_source(variant, grid, constants).encode()
         files["o"] = object_with_one_symbol(kernel.asm["llir"], symbol, f"{variant.name}_range")

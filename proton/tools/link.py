@@ -5,6 +5,7 @@ and `NAME_default(...)` call the variant that is for such values, `load_NAME` an
 load all of them.
 """
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,7 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.tools import ahead_sources
-from proton.tools.ahead_variant import MARK, AheadVariant
+from proton.tools.ahead_variant import MARK, AheadVariant, c_name
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -29,25 +30,26 @@ def link(
     """Writes the dispatcher of a kernel's variants."""
     try:
         algorithms = _algorithms([_variant(header) for header in headers])
-    except ProtonError as problem:
+        name = c_name(prefix) or algorithms[0][0].base
+        source = ahead_sources.dispatcher_source(name, f"{out.name}.h", algorithms)
+        files = {"h": ahead_sources.dispatcher_header(name, algorithms), "c": source}
+        if not out.name:
+            raise ProtonError(f"-o names files without their suffix, got {str(out)!r}")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for suffix, text in files.items():
+            file = out.with_name(f"{out.name}.{suffix}")
+            file.write_text(text)
+            print(file)
+    except (ProtonError, OSError) as problem:
         print(f"proton-link: {problem}", file=sys.stderr)
         raise typer.Exit(1) from None
-    name = prefix or algorithms[0][0].base
-    files = {
-        out.with_name(f"{out.name}.h"): ahead_sources.dispatcher_header(name, algorithms),
-        out.with_name(f"{out.name}.c"): ahead_sources.dispatcher_source(
-            name, f"{out.name}.h", algorithms
-        ),
-    }
-    for file, text in files.items():
-        file.write_text(text)
-        print(file)
 
 
 def _variant(header: Path) -> AheadVariant:
     for line in header.read_text().splitlines():
         if line.startswith(MARK):
-            return AheadVariant.of_line(line)
+            with contextlib.suppress(LookupError, TypeError, ValueError):  # of another form
+                return AheadVariant.of_line(line)
     raise ProtonError(f"{header} is no header of proton-compile's")
 
 

@@ -236,6 +236,89 @@ def test_what_cannot_be_compiled_says_why(folder: Path) -> None:
     )
 
 
+ONE_ARGUMENT = ("-n", "blend", "-s", "*i32", "-g", "1")
+HEAD = "import proton, proton.language as tl\n\n@proton.jit\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "rules"),
+    [
+        (
+            HEAD + "def blend(x):\n    while tl.atomic_add(x, 0) < 4:\n        pass\n",
+            ["programs of blend wait for others, and the function in C runs them"],
+        ),
+        (HEAD + "def blend(*x):\n    tl.store(x[0], 1)\n", ["takes any number of arguments: give"]),
+        (
+            "def f():\n    return 1 // 0\nx = 1\nf()\n",
+            ["line 4, in <module>", "ZeroDivisionError: "],
+        ),
+        ("def f(:\n", ["line 1", "SyntaxError: invalid syntax"]),
+        ("import nowhere_at_all\n", ["line 1", "No module named 'nowhere_at_all'"]),
+        ("import sys\nsys.exit(0)\n", ["line 2", "SystemExit: 0"]),
+    ],
+    ids=["waits", "rest", "raises", "syntax", "import", "exits"],
+)
+def test_a_file_that_nothing_is_made_of_says_why(
+    folder: Path, source: str, rules: list[str]
+) -> None:
+    file = folder / "kernels.py"
+    file.write_text(source)
+    said = refusal(folder, str(file), *ONE_ARGUMENT)
+    for rule in rules:
+        assert rule in said
+    assert "importlib" not in said
+    assert not list(folder.glob("all/*"))
+
+
+def test_a_file_of_kernels_may_have_the_name_of_a_module(folder: Path) -> None:
+    """It took the module's place for all that was imported behind it."""
+    (folder / "math.py").write_text(HEAD + "def blend(x):\n    tl.store(x, 1)\n")
+    before = sys.modules["math"]
+    done = CliRunner().invoke(
+        compile_tool.app, [str(folder / "math.py"), *ONE_ARGUMENT, "-o", str(folder)]
+    )
+    assert done.exit_code == 0, done.output
+    assert sys.modules["math"] is before
+
+
+def test_any_name_is_one_in_c(folder: Path) -> None:
+    """Of files and functions; those that are written go into folders that are made."""
+    compiled(folder, "*fp32, *fp32, *fp32, i32, i32, fp32, 64", "-on", "1 blend")
+    (header,) = folder.glob("*.h")
+    assert header.name.startswith("_1_blend_")
+    main = "int main(void) { return 0"
+    for number, prefix in enumerate(("2nd", "int", "a b")):
+        out = folder / "new" / "folder" / f"linked_{number}"
+        done = CliRunner().invoke(link_tool.app, [str(header), "-o", str(out), "--prefix", prefix])
+        assert done.exit_code == 0, done.output
+        main = f'#include "new/folder/linked_{number}.h"\n{main}'
+    for name in ("_2nd", "int_", "a_b"):
+        main += f" + {name}_get_num_algos() - 1"
+    sources = list((folder / "new" / "folder").glob("*.c"))
+    for source in sources:
+        shutil.copy(header, source.parent)
+    program = built(folder, f"{main}; }}", *sources, *folder.glob("*.o"))
+    subprocess.run([program], check=True)
+
+
+def test_what_cannot_be_written_or_read_says_why(folder: Path) -> None:
+    compiled(folder, "*fp32, *fp32, *fp32, i32, i32, fp32, 64")
+    (header,) = map(str, folder.glob("*.h"))
+    (folder / "all").write_text("")  # where a folder is to be
+    file, six = str(folder / "kernels.py"), "*fp32, *fp32, *fp32, i32, i32, fp32, 64"
+    assert "proton-compile: [Errno 17]" in refusal(
+        folder, file, "-n", "blend", "-g", "1", "-s", six
+    )
+    for out, why in ((folder / "all" / "below", "[Errno"), (Path("."), "names files without")):
+        done = CliRunner().invoke(link_tool.app, [header, "-o", str(out)])
+        assert done.exit_code == 1
+        assert f"proton-link: {'' if out.name else '-o '}{why}" in done.output
+    text = Path(header).read_text()
+    for broken in (text.replace('"kernel"', '"seed"'), text.replace('{"kernel"', '["kernel"')):
+        Path(header).write_text(broken)
+        assert "is no header of proton-compile's" in refusal(folder, header)
+
+
 def test_headers_of_two_kernels_are_not_linked(folder: Path) -> None:
     compiled(folder, "*fp32, *fp32, *fp32, i32, i32, fp32, 64")
     compiled(folder, "*fp32, *fp32, *fp32, i64, i32, fp32, 64")
