@@ -144,7 +144,7 @@ class OutOfResources(CompilationError):
         return type(self), given, {"trace": self.trace}
 
 
-class DeviceAssertionError(AssertionError, RuntimeError):
+class DeviceAssertionError(ProtonError, AssertionError, RuntimeError):
     """An assertion of a kernel does not hold, on the CPU or interpreted. On a GPU the driver says
     so, at a later call, as a RuntimeError of torch's."""
 

@@ -11,7 +11,14 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.base.errors import CompilationError, LaunchError, PassError, ProtonError, UnknownOption
+from proton.base.errors import (
+    CompilationError,
+    DeviceAssertionError,
+    LaunchError,
+    PassError,
+    ProtonError,
+    UnknownOption,
+)
 from proton.base.tracebacks import shorten
 from proton.compiler import ASTSource
 from tests import processes
@@ -59,6 +66,11 @@ def wrong(x_ptr, BLOCK: tl.constexpr):
     tl.store(at, tl.load(at) + nothing)  # type: ignore[name-defined]  # noqa: F821
 
 
+@proton.jit(debug=True)
+def asserts(x_ptr):
+    tl.device_assert(tl.load(x_ptr) > 0, "no number above 0")
+
+
 @proton.autotune([proton.Config({"BLOCK": 32}), proton.Config({"BLOCK": 64})], key=[])
 @proton.heuristics({"MORE": lambda args: 1})
 @proton.jit
@@ -100,6 +112,10 @@ def test_no_way_to_the_compiler_shows_frames_of_proton() -> None:
         with proton.profile("run"):
             wrong[(1,)](x, BLOCK=64)
 
+    def interpreted() -> None:
+        with proton.knobs.scope(interpret=True):
+            asserts[(1,)](x)
+
     def at_once() -> None:
         with ThreadPoolExecutor(1) as pool, proton.AsyncCompileMode(pool):
             wrong.warmup(x, BLOCK=64)
@@ -129,6 +145,9 @@ def test_no_way_to_the_compiler_shows_frames_of_proton() -> None:
             (CompilationError, at_once),
             (LaunchError, lambda: wrong[(1, 1, 1, 1)](x, BLOCK=64)),
             (LaunchError, lambda: wrong[(1,)](x, BLOK=64)),
+            (DeviceAssertionError, lambda: asserts[(1,)](x)),
+            (ProtonError, lambda: asserts[(1,)](x)),
+            (DeviceAssertionError, interpreted),
         ],
     )
 
