@@ -214,17 +214,18 @@ class CompiledKernel:
         with: the launch takes all arguments, or those that are no constexprs."""
         return functools.partial(self._launch, grid)
 
-    def _launch(self, grid: object, *args: object) -> object:
+    def _launch(self, grid: object, *args: object, **named: object) -> object:
         parameters = self.fn.params  # type: ignore[attr-defined]  # of what can be launched
         constexprs = {p.name for p in parameters if p.is_constexpr}
         names = [name for name in self.fn.arg_names if name not in constexprs]
         if len(args) == len(self.fn.arg_names):
             names = self.fn.arg_names
         given = dict(zip(names, args, strict=False))
-        if len(given) != len(args) or len(args) != len(names):
+        if named or len(given) != len(args) or len(args) != len(names):
             raise LaunchError(
                 f"{self.name}: a compiled kernel takes its {len(names)} arguments that are no "
-                f"constexprs, or all {len(self.fn.arg_names)}, by position, got {len(args)}"
+                f"constexprs, or all {len(self.fn.arg_names)}, by position, got "
+                f"{', '.join([str(len(args)), *named])}"
             )
         given |= {name: self.signature.constants[name] for name in constexprs}
         home = self.fn.home([given[name] for name in self.fn.arg_names])  # type: ignore[attr-defined]

@@ -117,6 +117,12 @@ def test_a_misspelled_type_is_refused(annotation: str) -> None:
         kernels_of(ANNOTATED.format(annotation=repr(annotation)))
 
 
+@pytest.mark.parametrize("annotation", ["tl.void", '"void"', "tl.block_type(tl.int32, [4])"])
+def test_a_type_that_no_argument_has_is_refused(annotation: str) -> None:
+    with pytest.raises(TypeError, match=r"value is annotated as .*, and an argument is a"):
+        kernels_of(ANNOTATED.format(annotation=annotation))
+
+
 def test_a_float_for_an_integer_is_refused() -> None:
     kernel = kernels_of(ANNOTATED.format(annotation="tl.int32")).kernel
     with pytest.raises(LaunchError, match="value"):

@@ -326,6 +326,8 @@ def test_a_compiled_kernel_is_launched_with_all_arguments_or_those_that_are_not_
     np.testing.assert_array_equal(y, x + 1)
     with pytest.raises(proton.LaunchError, match="its 3 arguments that are no constexprs, or all"):
         kernel[(1,)](x, y)
+    with pytest.raises(proton.LaunchError, match="by position, got 2, n, BLOCK"):
+        kernel[(1,)](x, y, n=10, BLOCK=16)
 
 
 def test_a_compiled_kernel_of_another_device_is_not_launched() -> None:

@@ -402,6 +402,11 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
         annotation = parameter.annotation
         if isinstance(annotation, str):
             annotation = evaluate_annotation(annotation, fn.fn.__globals__)
+        if isinstance(annotation, ty.dtype) and (annotation.is_void() or annotation.is_block()):
+            raise TypeError(
+                f"{fn.__name__}: {name} is annotated as {annotation}, and an argument is a number, "
+                "a pointer, a tensor descriptor or a tuple: blocks are loaded"
+            )
         is_pointer = isinstance(annotation, ty.pointer_type)
         if annotation is ty.constexpr and {name, position} & {*fn.do_not_specialize}:
             raise ValueError(
