@@ -196,9 +196,15 @@ def _no_attribute(owner: object, name: str) -> CompilationError:
         what = f"module {owner.__name__!r} has no name {name!r}{did_you_mean(name, dir(owner))}"
         return error(what, f"see the names that it has with dir({owner.__name__})")
     if isinstance(owner, tuple | list):
+        if hasattr(list, name):
+            return error(
+                f"a list in a kernel is a tuple, and has no method {name!r}",
+                f"write {_LIST_METHODS.get(name, 'a new tuple')}",
+            )
+        fields = getattr(owner, "_fields", ())
         return error(
-            f"a list in a kernel is a tuple, and has no method {name!r}",
-            f"write {_LIST_METHODS.get(name, 'a new tuple')}",
+            f"a {type(owner).__name__} has no field {name!r}{did_you_mean(name, fields)}",
+            f"it has {', '.join(fields)}" if fields else "its elements have numbers: x[0]",
         )
     return error(
         f"{shown(owner)} has no attribute {name!r}{did_you_mean(name, dir(owner))}",

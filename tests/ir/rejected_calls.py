@@ -1,6 +1,7 @@
 """Kernels that call or evaluate wrongly, or leave scopes in disorder."""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,12 @@ from proton.language.profiling import (
     start_event,
 )
 from tests.ir.rejected import rejected, unsupported
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
 
 NAN = tl.constexpr(float("nan"))
 
@@ -381,9 +388,21 @@ def calls_tensor(n):
     n(1)
 
 
-@rejected("is a tuple, and has no method 'foo'", "n.shape.foo", "write a new tuple")
+@rejected("a tuple has no field 'foo'", "n.shape.foo", "its elements have numbers: x[0]")
 def attribute_of_tuple(n):
     n.shape.foo
+
+
+@rejected("is a tuple, and has no method 'sort'", "a.sort", "write a new tuple")
+def sorts(n):
+    a = [2, n]
+    a.sort()
+
+
+@rejected("a Pair has no field 'secnd'; did you mean second?", "p.secnd", "it has first, second")
+def field_of_named_tuple(n):
+    p = Pair(n, 2)
+    p.secnd
 
 
 @rejected("has no name 'lod'; did you mean load?", "tl.lod", "the names that it has")
