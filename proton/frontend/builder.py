@@ -135,6 +135,9 @@ def wrap(op: Operation, type_: ty.dtype) -> tensor:
     return tensor(op.operation.result, type_)
 
 
+_WIDER = "choose a type that can hold the number"
+
+
 def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
     """A constant scalar, or a block filled with one."""
     scalar = type_.scalar
@@ -142,10 +145,8 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
         raise error(f"a constant cannot be a pointer ({type_})", "cast an integer tensor instead")
     if not is_number(value):
         raise error(f"{shown(value)} cannot be of type {type_}", "pass a number or a tensor")
-    kind = float if scalar.is_floating() else int
-    number = at_compile_time(
-        f"{shown(value)} as {scalar}", "choose a type that can hold the number", kind, value
-    )
+    kind = float if scalar.is_floating() else bool if scalar.is_bool() else int
+    number = at_compile_time(f"{shown(value)} as {scalar}", _WIDER, kind, value)
     if scalar.is_fp8() and number == number:  # saturates, as a conversion does
         largest = BY_NAME[scalar.name].largest
         number = max(-largest, min(largest, number))
@@ -155,10 +156,23 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
     if scalar.is_floating():
         attribute: Attribute = ir.FloatAttr.get(to_ir(scalar), number)
     else:
+        _check_holds(scalar, value, number)
         attribute = ir.IntegerAttr.get(to_ir(scalar), wrapped(number, scalar))
     if type_.is_block():
         attribute = ir.DenseElementsAttr.get_splat(to_ir(type_), attribute)
     return emit(arith.ConstantOp, type_, attributes={"value": attribute})
+
+
+def _check_holds(type_: ty.dtype, value: int | float, number: int) -> None:
+    """Raises CompilationError for a number that does not become one of an integer type: integers
+    are modulo its width, but have 64 bits at most, and floats are in its range, as conversions
+    have it, to 8 bits by way of 16."""
+    low, high = ty.int64.get_int_min_value(), ty.uint64.get_int_max_value()
+    if isinstance(value, float):
+        bits = max(16, type_.primitive_bitwidth) - type_.is_int_signed()
+        low, high = -(1 << bits) * type_.is_int_signed(), (1 << bits) - 1
+    if not low <= number <= high:
+        raise error(f"{shown(value)} does not fit in {type_}", _WIDER)
 
 
 def wrapped(value: int, type_: ty.dtype) -> int:

@@ -147,6 +147,46 @@ def test_extrema_of_narrow_types_are_wider(rng: np.random.Generator, dtype: str,
 
 
 @proton.jit
+def as_constants(stored, filled, converted, T: tl.constexpr, VALUES: tl.constexpr):
+    for i in tl.static_range(len(VALUES)):
+        tl.store(stored + i, VALUES[i])
+        tl.store(filled + i, tl.full((), VALUES[i], T))
+        tl.store(converted + i, tl.cast(VALUES[i], T))
+
+
+@proton.jit
+def stores(out, VALUE: tl.constexpr):
+    tl.store(out, VALUE)
+
+
+@pytest.mark.parametrize("dtype", ["int1", *SIGNED, *UNSIGNED])
+def test_constants_become_what_numbers_of_the_run_time_do(dtype: str) -> None:
+    """2 became False in an array of bools, and 3e9 a negative int32. What a type has no place for
+    is an error; integers are modulo its width."""
+    kind, is_signed = getattr(tl, dtype), dtype in SIGNED
+    bits = kind.primitive_bitwidth
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+    if dtype == "int1":
+        least, most = -(1 << 63), (1 << 64) - 1
+    values = (0, 1, 2, -1, True, False, 300, 1 << 31, 1 << 63, (1 << 64) - 1, -(1 << 63))
+    values += (0.0, -0.0, 0.5, 2.0, 2.75, 100.0, -0.75, *((-1.0, -100.5) if least else ()))
+    found = [np.zeros(len(values), "bool" if dtype == "int1" else dtype) for _ in range(3)]
+    as_constants[(1,)](*found, kind, values)
+    for each in found:
+        assert each.tolist() == found[-1].tolist()
+    if dtype == "int1":
+        assert found[0].tolist() == list(map(bool, values))
+        beyond = []
+    else:
+        np.testing.assert_array_equal(found[0][:2], [0, 1])
+        past = 2.0 * max(most, (1 << 16) - 1)
+        beyond = [1 << 64, -(1 << 63) - 1, past, -past, float("inf"), float("nan")]
+    for value in beyond:
+        with pytest.raises(proton.CompilationError, match=r" (does not fit in|as) "):
+            stores[(1,)](found[0], value)
+
+
+@proton.jit
 def asks_for_its_target(out):
     tl.static_assert(not tl.target_info.is_hip())
     if tl.target_info.cuda_capability_geq(9):
