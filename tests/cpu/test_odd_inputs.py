@@ -244,6 +244,10 @@ def refuses(self: Any) -> Any:
         ),
         (tensor(untyped_storage=refuses), "has no memory to point to: Cannot access storage"),
         (tensor(is_neg=lambda self: True), "pass its .resolve_neg()"),
+        (
+            tensor(data_ptr=lambda self: 0, numel=lambda self: 4, shape=(2, 2)),
+            "no memory to point to: it is a Tensor of shape (2, 2) whose storage is gone",
+        ),
         (tensor(device=types.SimpleNamespace(type="meta")), "which is not supported"),
         (type("dtype", (), {"__module__": "torch"})(), "got torch.dtype"),
     ],

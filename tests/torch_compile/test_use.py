@@ -51,6 +51,22 @@ def halved_kernel(x_ptr, out_ptr, n, by, BLOCK: tl.constexpr, EVEN: tl.constexpr
 
 
 @triton.jit
+def add_one_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at, mask=at < n) + 1, mask=at < n)
+
+
+@pytest.mark.parametrize(("option", "expected"), [("reset_to_zero", 1.0), ("restore_value", 6.0)])
+def test_tuning_restores_parameters_of_a_model(option: str, expected: float) -> None:
+    """Launches take them; torch has them not written in place."""
+    configs = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})]
+    tuned = triton.autotune(configs, key=[], warmup=1, rep=1, **{option: ["x_ptr"]})(add_one_kernel)
+    x = torch.nn.Parameter(torch.full((10,), 5.0))
+    tuned[(1,)](x, 10)
+    assert x.tolist() == [expected] * 10
+
+
+@triton.jit
 def _stored(where, value, mask):
     tl.store(where, value, mask=mask)
 

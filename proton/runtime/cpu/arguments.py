@@ -177,6 +177,11 @@ def _torch_memory(name: str, tensor: Any) -> PointerArgument | None:
         raise LaunchError(f"argument {name} has no memory to point to: {reason}") from None
     if is_negated:
         check_torch(name, tensor)
+    if not memory.address and tensor.numel():
+        raise LaunchError(
+            f"argument {name} has no memory to point to: it is a {type(tensor).__name__} of shape "
+            f"{tuple(tensor.shape)} whose storage is gone, or never was"
+        )
     return memory
 
 

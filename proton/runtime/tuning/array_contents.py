@@ -33,10 +33,12 @@ def restore(name: str, value: object, copy: object) -> None:
 
 def _array(name: str, value: object) -> Any:
     """The array that has the elements of an argument."""
-    array = value
+    array: Any = value
     while isinstance(array, ArrayArgument):
         array = array.base
-    if is_torch(array) or all(hasattr(array, needed) for needed in ("__setitem__", "copy")):
+    if is_torch(array):
+        return array.detach()  # whose contents may change where a gradient is asked for
+    if all(hasattr(array, needed) for needed in ("__setitem__", "copy")):
         return array
     raise LaunchError(
         f"argument {name} can be neither cleared nor restored, got {shown(value)}: pass a numpy, "
