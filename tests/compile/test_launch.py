@@ -109,6 +109,14 @@ def test_a_grid_is_given_the_same_by_each_launch(driver: FakeDriver) -> None:
     assert [launch.grid[0] for launch, _ in driver.launches] == [4, 4, 8, 8, 4]
 
 
+def test_an_argument_that_is_given_twice_is_the_kernels(driver: FakeDriver) -> None:
+    scale, x = kernel(), driver.array("float32")
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"^scale.* got multiple values for argument 'n'"):
+            scale[1,](x, 5, n=5)
+        scale[1,](x, 5)
+
+
 def test_a_function_that_is_no_grid_is_refused_by_each_launch(driver: FakeDriver) -> None:
     scale, x = kernel(), driver.array("float32")
     for _ in range(2):

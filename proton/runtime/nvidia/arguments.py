@@ -381,7 +381,7 @@ def _not_here(name: str, value: object) -> LaunchError:
         return refused(name, value)
     return LaunchError(
         f"argument {name} is in CPU memory, and others are on a GPU; move it there, "
-        "or the others to the CPU"
+        "or the others to the CPU; warmup takes a dtype in its place"
     )
 
 
@@ -412,7 +412,8 @@ def _torch_memory(name: str, tensor: Any) -> tuple[int, ty.dtype, int]:
     check_torch(name, tensor)
     if not tensor.is_cuda:
         raise LaunchError(
-            f"argument {name} is on {tensor.device}, and others are on a GPU; move it there"
+            f"argument {name} is on {tensor.device}, and others are on a GPU; move it there; "
+            "warmup takes a dtype in its place"
         )
     element = torch_element(name, tensor.dtype)
     address = tensor.data_ptr()

@@ -208,7 +208,9 @@ def generated(
     prefix = _free_prefix(names)
     namespace: dict[str, Any] = {prefix + name: value for name, value in ours.items()}
     exec(source.replace("$", prefix), namespace)
-    return namespace["read"], namespace["launch"]
+    launch = namespace["launch"]
+    launch.__qualname__ = kernel.__name__  # for Python's errors of a call
+    return namespace["read"], launch
 
 
 def _dict(names: list[str]) -> str:
