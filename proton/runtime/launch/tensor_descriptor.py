@@ -47,6 +47,12 @@ class TensorDescriptor(ArrayArgument):
             raise InvalidDescriptor(
                 f"TensorDescriptor: block_shape {shown(self.block_shape)}: {problem}"
             ) from None
+        for name in ("shape", "strides"):
+            numbers = getattr(self, name)
+            if not all(hasattr(number, "__index__") for number in numbers):
+                raise InvalidDescriptor(
+                    f"TensorDescriptor: {name} must have integers, got {shown(numbers)}"
+                )
         for size in self.shape:
             if not 0 < size <= _MAX_SIZE:
                 raise InvalidDescriptor(
