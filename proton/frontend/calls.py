@@ -19,6 +19,7 @@ from proton.frontend.trees import leaves, parts_of, tensors, with_handles
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.gluon.types import layout_descriptor_type, shared_memory_descriptor_type
+from proton.language.surroundings import describe, is_told_by_text
 from proton.language.value import tensor
 
 MAX_CALL_DEPTH = 64
@@ -38,7 +39,7 @@ class Functions:
 
     module: Module
     made: dict[object, Function | None] = field(default_factory=dict)
-    kept: list[object] = field(default_factory=list)  # objects whose id is part of a key
+    kept: list[object] = field(default_factory=list)  # objects whose text may be their address
 
     def new_name(self, name: str) -> str:
         """A symbol that the module does not have."""
@@ -156,9 +157,7 @@ def _key(functions: KeptFunctions, value: Any) -> object:
         return type(value), value.dtype, repr(value)
     if isinstance(value, float):
         return float, repr(value)  # 0.0 and -0.0 differ
-    try:
-        hash(value)
-    except TypeError:
+    if is_told_by_text(value):
         functions.kept.append(value)
-        return type(value), id(value)
+        return type(value), describe(value)
     return type(value), value

@@ -30,7 +30,7 @@ from proton.interpreter.debugging import InterpretedGenerator
 from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Body, StepPlanner, empty_function
 from proton.interpreter.values import Value
-from proton.language.surroundings import describe, is_mutable, is_of_language
+from proton.language.surroundings import describe, is_told_by_text
 from proton.language.value import tensor
 
 Rule = Callable[..., Any]  # takes the front end's generator, and the operands
@@ -79,7 +79,7 @@ def key_of(value: Any, data: list[Any]) -> Any:
         return float, repr(value)  # 0.0 and -0.0 differ
     if kind is slice:
         return slice, key_of((value.start, value.stop, value.step), data)
-    if not is_of_language(value) and is_mutable(value):
+    if is_told_by_text(value):
         return kind, describe(value)
     return kind, value
 

@@ -103,6 +103,12 @@ def is_mutable(value: Any) -> bool:
     )
 
 
+def is_told_by_text(value: Any) -> bool:
+    """True if a value that is known while compiling is another one where `describe` says something
+    else: it may change, or be equal to one that holds 1 where it holds True."""
+    return isinstance(value, frozenset) or (is_mutable(value) and not is_of_language(value))
+
+
 def is_of_language(value: Any) -> bool:
     """True if a value is part of the language: those never change."""
     if inspect.ismodule(value):

@@ -1,5 +1,6 @@
 """Functions with `noinline=True` are functions of the object code, and mean the same."""
 
+import dataclasses
 import re
 from typing import Any
 
@@ -306,6 +307,38 @@ def endless(x):
 @proton.jit
 def recurses(out_ptr):
     tl.store(out_ptr, endless(1.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Holds:
+    value: Any
+
+
+@proton.jit(noinline=True)
+def shows(ptr, OBJECT: tl.constexpr):
+    tl.store(ptr, 100 if shown_by(OBJECT) else 0)
+
+
+@proton.constexpr_function
+def shown_by(value):
+    (held,) = value if isinstance(value, frozenset | tuple) else (value.value,)
+    return held is True
+
+
+@proton.jit
+def shows_two(ptr, FIRST: tl.constexpr, SECOND: tl.constexpr):
+    shows(ptr, FIRST)
+    shows(ptr + 1, SECOND)
+    shows(ptr + 2, FIRST)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("kind", [Holds, lambda x: frozenset([x]), lambda x: (x,)])
+def test_constants_that_are_equal_in_python_are_two(kind: Any) -> None:
+    x = np.zeros(3, np.int32)
+    for held in ((1, True), (True, 1.0), (1.0, 1)):
+        shows_two[(1,)](x, *map(kind, held))
+        assert x.tolist() == [100 * (value is True) for value in (*held, held[0])]
 
 
 def test_recursion_is_an_error_at_the_call() -> None:

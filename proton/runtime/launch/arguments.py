@@ -21,7 +21,7 @@ from proton.base.words import shown
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature, TupleForm
-from proton.language.surroundings import describe, is_mutable
+from proton.language.surroundings import describe, is_told_by_text
 
 NUMPY_TYPES = {
     "bool": ty.int1,
@@ -91,14 +91,13 @@ class Constant:
 def _typed(value: object) -> tuple[object, ...]:
     if type(value) in (int, str, bool):  # most are
         return type(value), value
-    for kind in (tuple, frozenset):
-        if isinstance(value, kind):
-            return type(value), kind(map(_typed, value))
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_typed, value))
     if isinstance(value, float):
         return type(value), repr(value)
     if isinstance(value, DeviceFunction):
         return type(value), value, value.revision
-    if is_mutable(value):
+    if is_told_by_text(value):
         hash(value)  # raises TypeError for lists and the like
         return type(value), describe(value)
     return type(value), value
