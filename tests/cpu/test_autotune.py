@@ -548,6 +548,14 @@ def test_times_are_numbers_of_any_library(rng: np.random.Generator) -> None:
     ]
 
 
+def test_a_copy_of_what_holds_kernels_holds_the_same() -> None:
+    """As a model does; an Autotuner has a lock, which nobody copies."""
+    tuned = proton.autotune(configs(16, 32), ["n"])(add)
+    computed = proton.heuristics({"BLOCK": lambda args: 16})(add)
+    for kernel in (add, tuned, computed):
+        assert copy.deepcopy({"kernel": [kernel]}) == {"kernel": [kernel]}
+
+
 def test_an_unknown_name_in_the_key_is_dropped(rng: np.random.Generator) -> None:
     """As libraries have it."""
     x, y, out = inputs(rng, 50)

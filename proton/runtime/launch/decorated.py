@@ -3,7 +3,7 @@
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from proton.base.errors import NotAKernel
 from proton.base.tracebacks import boundary
@@ -69,6 +69,10 @@ class Decorated(KernelInterface, ABC):
     def named(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """All arguments and options that were given, by name."""
         return dict(zip(self.arg_names, args, strict=False)) | kwargs
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """The same one, as of the kernel."""
+        return self
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(f"{self.__name__} is a kernel: call it as {self.__name__}[grid](...)")
