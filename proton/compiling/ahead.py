@@ -87,8 +87,9 @@ def _run(requests: Sequence[Request], processes: int) -> None:
 
 def _waits(news: int, workers: Sequence[int]) -> bool:
     """True once there is news, False where the processes have come to a stop."""
-    used = -1
-    while not select.select([news], [], [], _PATIENCE)[0]:
+    used, pipe = -1, select.poll()
+    pipe.register(news, select.POLLIN)
+    while not pipe.poll(_PATIENCE * 1e3):
         before, used = used, _cpu_ticks(workers)
         if used == before:
             return False

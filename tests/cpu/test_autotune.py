@@ -6,6 +6,7 @@ No test depends on times: what measures is given, and says what the test wants.
 import copy
 import math
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -443,6 +444,25 @@ def test_the_largest_kernels_come_first(cache_dir: Any, monkeypatch: pytest.Monk
 def note(forks: list[int], process: int) -> int:
     forks.append(process)
     return process
+
+
+def test_a_program_may_have_a_thousand_files_open(cache_dir: Any) -> None:
+    """`select` takes no file from number 1024 on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("this process may not have so many")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while held[-1] < 1024:
+            held.append(os.dup(held[0]))
+        with proton.knobs.scope(compile_processes=2):
+            tuned = proton.autotune(configs(16, 32), key=["n"])(proton.jit(add.fn))
+            assert all(made.from_cache for made in tuned.warmup(*[tl.float32] * 3, 77))
+    finally:
+        for file in held:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_process_that_hangs_is_given_up(cache_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
