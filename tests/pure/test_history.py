@@ -284,3 +284,9 @@ def test_a_run_says_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert _commit() == machine_facts()["commit"] == first
     with knobs.scope(commit="abc"):
         assert machine_facts()["commit"] == "abc"
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()  # the end of a session failed there
+    assert _commit() == first
+    main.__file__ = "script.py"
+    assert _commit() == ""

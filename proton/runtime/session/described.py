@@ -79,7 +79,11 @@ def _commit() -> str:
     """What is checked out in the repository of the program, else of the working folder; empty where
     there is none. It is read from git's files: to start git takes longer than most sessions."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    for folder in (*([Path(main).absolute().parent] if main else []), Path.cwd()):
+    for place in (*([Path(main).parent] if main else []), Path()):
+        try:
+            folder = place.absolute()
+        except OSError:  # the working folder is gone
+            continue
         for parent in (folder, *folder.parents):
             with contextlib.suppress(OSError, ValueError):
                 if (parent / ".git").exists():
