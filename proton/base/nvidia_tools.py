@@ -27,8 +27,8 @@ def find(knob: str, relative: str, package: str) -> Path:
     """
     override = getattr(knobs, knob)
     if override is not None:
-        if not Path(override).exists():
-            raise ProtonError(f"{knob} names {override}, which does not exist")
+        if not Path(override).is_file():
+            raise ProtonError(f"{knob} names {override}, which is no file")
         return Path(override)
     if (found_in_wheel := in_wheels(relative)) is not None:
         return found_in_wheel
