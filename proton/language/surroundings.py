@@ -7,6 +7,7 @@ each launch compares those that may change with what they were (`Link`).
 import dis
 import enum
 import inspect
+import itertools
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
@@ -21,6 +22,7 @@ OF_LANGUAGE = ("proton.language", "triton.language")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 # Whose text is their value; first what may be one of the others, too.
 _PLAIN = (enum.Enum, bool, int, float, complex, str, bytes, dtype, type(None))
+_OUTLINED, _MOST_OUTLINED = 2, 256  # objects inside of objects, and entries of one
 _MOST_BYTES = 4096  # of an array whose elements are looked at in each launch
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 
@@ -233,12 +235,15 @@ def _describe_object(value: object, seen: tuple[object, ...]) -> str:
         return f"{getattr(value, 'other_src', None) or ''}{_describe_function(plain, seen)}"
     if hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
         return f"{_kind(value)}{_describe_array(value)}"
-    slots = [n for c in type(value).__mro__ for n in getattr(c, "__slots__", ())]
-    attributes = {n: getattr(value, n) for n in slots if isinstance(n, str) and hasattr(value, n)}
-    attributes |= getattr(value, "__dict__", {})
-    if attributes:
+    if attributes := _attributes(value):
         return f"{_kind(value)}({describe(attributes, seen)})"
     return f"{_kind(value)}{value!r}"
+
+
+def _attributes(value: object) -> dict[str, Any]:
+    slots = [n for c in type(value).__mro__ for n in getattr(c, "__slots__", ())]
+    found = {n: getattr(value, n) for n in slots if isinstance(n, str) and hasattr(value, n)}
+    return found | getattr(value, "__dict__", {})
 
 
 def _describe_array(value: Any) -> str:
@@ -268,27 +273,72 @@ def _fields(kind: Any) -> str:
 def _describe_function(fn: types.FunctionType, seen: tuple[Any, ...]) -> str:
     """Of a Python function that runs while compiling: its code, and what this reads."""
     values = {
-        name: describe(value, seen)
-        for namespace, name in _globals_read(fn)
-        if not is_of_language(value := namespace.get(name))
-        and (not is_mutable(value) or python_function(value) is not None)
+        ".".join(chain): _outline(_found(namespace, chain), seen)
+        for namespace, chain in _chains_read(fn)
+        if not is_of_language(namespace.get(chain[0]))
     }
     defaults = describe((fn.__defaults__, fn.__kwdefaults__), seen)
     return f"{code_text(fn.__code__)} {defaults} {sorted(values.items())}"
 
 
+def _outline(value: Any, seen: tuple[Any, ...], deep: int = _OUTLINED) -> str:
+    """Of what a Python function reads, for a key on disk. What may change is told no deeper than
+    this, as a program's objects may lead everywhere; launches do not compare it."""
+    value = unwrap(value)
+    if inspect.ismethod(value):
+        return f"{_outline(value.__self__, seen, deep)}.{value.__name__}"
+    if not is_mutable(value) or python_function(value) is not None:
+        return describe(value, seen)
+    if hasattr(value, "__dlpack__"):
+        return _describe_array(value) if getattr(value, "nbytes", 0) <= _MOST_BYTES else ""
+    held = value if isinstance(value, dict) else _attributes(value)
+    if isinstance(value, tuple | list | set | frozenset):
+        held = dict(
+            enumerate(value if isinstance(value, tuple | list) else sorted(value, key=repr))
+        )
+    if deep == 0 or len(held) > _MOST_OUTLINED:
+        return f"{_kind(value)}{len(held)}"
+    items = [(_outline(n, seen, 0), _outline(v, seen, deep - 1)) for n, v in held.items()]
+    return f"{_kind(value)}{items}"
+
+
+def _found(namespace: Namespace, chain: tuple[str, ...]) -> Any:
+    """The value of `name.attribute...`, or of as much of it as is there without a call: of a method
+    or a property the object that has it."""
+    value = namespace.get(chain[0])
+    for name in chain[1:]:
+        found = inspect.getattr_static(unwrap(value), name, None)
+        is_called = callable(found) and not inspect.isclass(found)
+        if found is None or is_called or hasattr(type(found), "__get__"):
+            break
+        value = found
+    return value
+
+
+def _chains_read(fn: types.FunctionType) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """(namespace, (name, attribute...)) of what a Python function, and what is defined in it, reads
+    and does not assign."""
+    namespaces: dict[str, Any] = {"LOAD_GLOBAL": fn.__globals__, "LOAD_DEREF": Closure(fn)}
+    codes = [fn.__code__]
+    for code in codes:  # which grows
+        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    ops = [[(op.opname, op.argval) for op in dis.get_instructions(code)] for code in codes]
+    assigned = {name for of in ops for op, name in of if op in ("STORE_GLOBAL", "STORE_DEREF")}
+    for of in ops:
+        for at, (op, name) in enumerate(of):
+            namespace = namespaces.get(op)
+            if namespace is None or name in assigned or name not in namespace:
+                continue
+            rest = itertools.takewhile(
+                lambda op: op[0] in ("LOAD_ATTR", "LOAD_METHOD"), of[at + 1 :]
+            )
+            yield namespace, (name, *(attribute for _, attribute in rest))
+
+
 def _globals_read(fn: types.FunctionType) -> Iterator[tuple[Any, str]]:
-    """(namespace, name) of what a Python function reads and does not assign."""
-    closure = Closure(fn)
-    ops = [(op.opname, op.argval) for op in dis.get_instructions(fn.__code__)]
-    assigned = {name for op, name in ops if op in ("STORE_GLOBAL", "STORE_DEREF")}
-    for name in dict.fromkeys(name for op, name in ops if op in ("LOAD_GLOBAL", "LOAD_DEREF")):
-        if name in assigned:
-            continue
-        if name in closure:
-            yield closure, name
-        elif name in fn.__globals__:
-            yield fn.__globals__, name
+    """(namespace, name) of what a Python function reads and does not assign, each once."""
+    found = {chain[0]: namespace for namespace, chain in _chains_read(fn)}
+    return ((namespace, name) for name, namespace in found.items())
 
 
 def python_links(fn: types.FunctionType, seen: tuple[Any, ...] = ()) -> list[Link]:

@@ -471,6 +471,48 @@ def test_what_a_python_function_keeps_for_itself_may_change() -> None:
     assert stored(reads_memo) == 2
 
 
+HOLDERS = """
+import proton, proton.language as tl, types
+class Holder:
+    VALUE = {value}.0
+    def __init__(self):
+        self.value = {value}.0
+    def get(self):
+        return self.value
+HOLDER, SPACE = Holder(), types.SimpleNamespace(inner=types.SimpleNamespace(value={value}.0))
+LIST, DICT, TUPLE, METHOD = [{value}.0], {{"x": {value}.0}}, (Holder(),), HOLDER.get
+MODULE = types.ModuleType("settings")
+MODULE.value = NUMBER = {value}.0
+SLOGAN = "a constant that no function reads: {value}"
+
+@proton.constexpr_function
+def read():
+    return {expression}
+
+@proton.jit
+def kernel(o):
+    tl.store(o, read())
+"""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("HOLDER.value", "Holder.VALUE", "HOLDER.VALUE", "HOLDER.get()", "SPACE.inner.value"),
+        *("LIST[0]", "DICT['x']", "TUPLE[0].value", "METHOD()", "MODULE.value"),
+        *("max(NUMBER for _ in range(2))", "(lambda: NUMBER)()", "getattr(HOLDER, 'value')"),
+    ],
+)
+def test_code_on_disk_is_for_what_python_functions_read(tmp_path: Path, expression: str) -> None:
+    """Also what launches do not look at: a program that is edited, and started again, has another
+    value there."""
+    for value in (2, 3, 2):
+        path = tmp_path / "held.py"
+        path.write_text(HOLDERS.format(value=value, expression=expression))
+        kernel = load(path).kernel
+        assert stored(kernel) == value
+
+
 def test_an_object_as_an_argument_is_what_it_is_now() -> None:
     @proton.jit
     def kernel(o, OPTIONS: tl.constexpr):
@@ -553,9 +595,15 @@ SETS = """
 import proton
 import proton.language as tl
 
+class Settings:
+    def __init__(self):
+        self.names, self.by_name = {"one", "two", "five"}, {"x": [1, 2.0], proton: None}
+
+SETTINGS = Settings()
+
 @proton.constexpr_function
 def known(name):
-    return name in {"one", "two", "three", "four"}
+    return name in {"one", "two", "three", "four"} and len(SETTINGS.names) and repr(SETTINGS)
 
 NAMES = tl.constexpr(frozenset(("five", "six", "seven")))
 
