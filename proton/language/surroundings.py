@@ -96,6 +96,8 @@ def is_mutable(value: Any) -> bool:
     value = unwrap(value)
     if isinstance(value, tuple | frozenset):
         return any(map(is_mutable, value))
+    if inspect.ismethod(value):
+        return is_mutable(value.__self__)
     return not (
         isinstance(value, (*_PLAIN, *_FUNCTIONS))
         or hasattr(value, "source_key")

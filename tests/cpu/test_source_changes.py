@@ -146,6 +146,9 @@ class Options:
     def __init__(self) -> None:
         self.scale, self.inner = 2.0, types.SimpleNamespace(deep={0: 2.0})
 
+    def scaled(self) -> float:
+        return self.scale
+
 
 LATE: Any = None
 CONTAINER = tl.constexpr([2.0])
@@ -523,6 +526,13 @@ def test_an_object_as_an_argument_is_what_it_is_now() -> None:
     options.scale = 3.0
     assert stored(kernel, options) == 3
     assert stored(kernel, Options()) == 2
+
+    @proton.jit
+    def calls(o, SCALE: tl.constexpr):
+        tl.store(o, SCALE())
+
+    for options.scale in (3.0, 4.0, 3.0):
+        assert stored(calls, options.scaled) == options.scale
 
 
 class _Hidden(enum.Enum):
