@@ -89,8 +89,12 @@ def _movable(
     load: Operation, behind: list[Operation], exchange: Operation
 ) -> list[Operation] | None:
     """Of a load that does not wait for an exchange the ops behind that which its operands are
-    computed of, in their order; None of what waits, or is no such load."""
+    computed of, in their order; None of what waits, or is no such load. One of the same addresses
+    in each iteration is none: the cache has it."""
     if not isa(load, tt.LoadOp) or not is_tensor(load.results[0].type):
+        return None
+    made = defining_op(load.operands[0])
+    if made is not None and made.block != load.block:
         return None
     found: set[Operation] = set()
     waiting = list(load.operands)

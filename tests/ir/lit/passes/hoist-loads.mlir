@@ -82,4 +82,19 @@ func.func @once(%p: tensor<64x!tt.ptr<f32>, #two>, %x: tensor<64xf32, #one>) {
   %z = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x!tt.ptr<f32>, #two>) -> tensor<64xf32, #two>
   return
 }
+
+// One whose addresses are the same in each iteration is in the cache.
+
+// CHECK-LABEL: func.func @same(
+// CHECK: scf.for
+// CHECK-NEXT: "ttg.convert_layout"
+// CHECK-NEXT: "tt.load"
+func.func @same(%p: !tt.ptr<f32>, %x: tensor<64xf32, #one>, %first: index, %n: index, %step: index) {
+  %q = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>, #two>
+  scf.for %it = %first to %n step %step {
+    %y = "ttg.convert_layout"(%x) : (tensor<64xf32, #one>) -> tensor<64xf32, #two>
+    %z = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x!tt.ptr<f32>, #two>) -> tensor<64xf32, #two>
+  }
+  return
+}
 }
