@@ -98,7 +98,7 @@ def show_static_launcher(kernel: Any) -> None:
         files = cache.paths(kernel.hash, kernel.asm.file_names)
         if "cubin" in files:
             name = kernel.src.fn.__name__
-            code, symbol = with_plain_symbol(kernel.asm["cubin"], kernel.metadata["symbol"])
+            code, symbol = with_plain_symbol(kernel.asm.kept("cubin"), kernel.metadata["symbol"])
             file = Path(files["cubin"]).with_name(f"{name}.cubin")
             if symbol == name and not file.exists():
                 part = file.with_name(f"{name}.{os.getpid()}")
