@@ -81,14 +81,18 @@ class Asm(Mapping[str, Any]):
             return LevelText.of(level, self._disassembled)
         if level not in self._compiler.levels:
             raise KeyError(f"{level}: the levels of this kernel are {', '.join(self)}")
+        content = self.kept(level)
+        if level in self._compiler.binary:
+            return self._compiler.named(content, self._files)
+        text = self._compiler.shown(level, content.decode())
+        return LevelText.of(level, without_locations(text) if level in LOCATED else text)
+
+    def kept(self, level: str) -> bytes:
+        """A level as its file in the cache has it: of machine code what launches load."""
         file = self._compiler.levels[level]
         if file not in self._files:
             raise KeyError(f"{level}: the kernel was compiled from IR that is behind it")
-        content = self._files[file]
-        if level in self._compiler.binary:
-            return content
-        text = self._compiler.shown(level, content.decode())
-        return LevelText.of(level, without_locations(text) if level in LOCATED else text)
+        return self._files[file]
 
     def for_runs(self) -> dict[str, str]:
         """The levels that runs keep, with their locations; machine code in base 64."""
@@ -289,6 +293,10 @@ class Compiler(ABC, Generic[Options, Kernel]):
     def shown(self, level: str, text: str) -> str:
         """The text of a level as `kernel.asm` has it, from that of its file."""
         return text
+
+    def named(self, code: bytes, files: Mapping[str, bytes]) -> bytes:
+        """Machine code as `kernel.asm` has it; `files` are those of all levels."""
+        return code
 
     def check_source(self, text: IRText | None, target: Target) -> None:
         """Raises CompilationError where compiling for a target cannot begin at the level of a

@@ -234,7 +234,7 @@ def _files(
         variant,
         grid,
         constants,
-        kernel.asm["cubin"],
+        kernel.asm.kept("cubin"),
         symbol=symbol,
         shared=kernel.metadata["shared"],
         warps=kernel.metadata["num_warps"],

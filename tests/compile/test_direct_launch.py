@@ -111,8 +111,8 @@ def test_a_kernel_says_what_it_is_of_and_lies_where_its_hash_says(
     folder = Path(proton.knobs.cache_dir) / base32(kernel.hash)
     assert (folder / "code.cubin").read_bytes() == kernel.asm["cubin"]
     assert kernel.metadata["symbol"] == "weigh$"
-    strict = types_.SimpleNamespace(strict_static_triton_launcher=True)
-    monkeypatch.setitem(sys.modules, "torch._inductor.config", strict)
+    asked = types_.SimpleNamespace(use_static_triton_launcher=True)
+    monkeypatch.setitem(sys.modules, "torch._inductor.config", asked)
     for _ in range(2):
         show_static_launcher(kernel)
     assert read_cubin((folder / "weigh.cubin").read_bytes()).functions == {"weigh"}

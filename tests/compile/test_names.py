@@ -16,6 +16,7 @@ import proton
 import proton.language as tl
 from proton import GPUTarget
 from proton.backends.nvidia.machine_code import with_plain_symbol
+from proton.base.knobs import knobs
 from proton.base.symbols import LONGEST, mangled
 from tests.compile.cubins import read_cubin
 from tests.cpu.harness import kernels_of
@@ -191,3 +192,18 @@ def test_symbols_differ_where_names_do() -> None:
         assert symbol.isascii()
         assert symbol.replace("$", "_").isidentifier()
         assert len(symbol) < 255
+
+
+def test_where_proton_stands_for_triton_other_launchers_find_kernels_by_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the machine code that a kernel gives; what launches load has its symbol."""
+    for name, found in (("shown", "shown"), ("vprintf", mangled("vprintf"))):
+        kernel = kernels_of(f"@proton.jit\ndef {name}(x):\n    tl.device_print('x', x)\n")
+        compiled = getattr(kernel, name).warmup(3, target=GPUTarget("cuda", 90))
+        assert compiled.asm["cubin"] == compiled.asm.kept("cubin")
+        with monkeypatch.context() as patch:
+            patch.setattr(knobs, "stands_for_triton", True)
+            assert read_cubin(compiled.asm["cubin"]).functions == {found}
+        assert read_cubin(compiled.asm.kept("cubin")).functions == {mangled(name)}
+        assert compiled.metadata["symbol"] == mangled(name)

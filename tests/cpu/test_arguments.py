@@ -237,6 +237,11 @@ def test_cpu_tensors_of_torch() -> None:
         x = torch.zeros(64, dtype=dtype)
         launch(x, 2.5, 64)
         assert (x.float() == 2.5).all()
+    for name in ("float8_e8m0fnu", "float4_e2m1fn_x2"):  # bytes
+        if dtype := getattr(torch, name, None):
+            codes = torch.zeros(64, dtype=torch.uint8)
+            launch(codes.view(dtype), 3.0, 64)
+            assert (codes == 3).all()
 
 
 # Binding

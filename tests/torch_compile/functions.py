@@ -308,6 +308,10 @@ ROWS: dict[str, Row] = {name: Row(of, (X,)) for name, of in ONE_SHAPE.items()} |
     "int8 wraps": _with(lambda x: x * 37 + 5, ints(300, dtype=torch.int8)),
     "int16": _with(lambda x: (x * 300) >> 3, ints(77, dtype=torch.int16)),
     "uint8": _with(lambda x: 255 - x * 3, ints(77, low=0, dtype=torch.uint8)),
+    "scales of MX": _with(
+        lambda x: (x.float(), x.view(torch.uint8) + 1),
+        torch.arange(1, 250, dtype=torch.uint8).view(torch.float8_e8m0fnu),
+    ),
     "bit operations": _with(lambda x, y: (x & y) | (x ^ ~y), ints(99), ints(99)),
     "shifts": _with(lambda x: (x << 3) + (x >> 1), ints(99)),
     "int sums": _with(lambda x: x.sum(1), ints(9, 40, dtype=torch.int32)),

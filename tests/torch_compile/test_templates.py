@@ -7,7 +7,9 @@ tests have it take them on the CPU.
 
 import contextvars
 import inspect
+import multiprocessing
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,37 @@ def by_maps_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     out.store([tl.program_id(0) * BLOCK, 0], x.load([tl.program_id(0) * BLOCK, 0]))
 
 
+def _launched_statically(kernel: Any, block: int) -> Any:
+    """What torch launches a kernel for a GPU by, as it asks for it where it has compiled it."""
+    types = {"x_ptr": "*fp16", "out_ptr": "*fp16", "n": "i32", "BLOCK": "constexpr"}
+    aligned = {(number,): [["tt.divisibility", 16]] for number in range(3)}
+    source = triton.compiler.ASTSource(kernel, types, {"BLOCK": block}, aligned)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+    meta, kind = {"device_type": "cuda", "device": 0}, triton_heuristics.HeuristicType.POINTWISE
+    return triton_heuristics.StaticTritonCompileResult.can_statically_launch(made, {}, meta, kind)
+
+
+def _types_in_a_worker(asked: dict[str, bool]) -> str | None:
+    """Of what is compiled in one of torch's processes, which is told the options so."""
+    with config.patch(asked):
+        launcher = _launched_statically(doubled_kernel, 4096)
+        return None if launcher is None else launcher.arg_tys
+
+
+def test_processes_that_compile_are_told_whose_launcher_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not hasattr(triton_heuristics.StaticTritonCompileResult, "can_statically_launch"):
+        pytest.skip("this torch has another one")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("PROTON_CACHE_DIR")
+    forked = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, mp_context=forked) as pool:
+        for wanted, types in ((config.use_static_cuda_launcher, None), (True, "OOi")):
+            told = {"use_static_cuda_launcher": wanted}
+            assert pool.submit(_types_in_a_worker, told).result() == types
+
+
 def test_the_static_launcher_finds_kernels_where_the_program_asks_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,15 +225,7 @@ def test_the_static_launcher_finds_kernels_where_the_program_asks_for_it(
     block = iter(2**n for n in range(4, 12))
 
     def found(kernel: Any = doubled_kernel) -> Any:
-        types = {"x_ptr": "*fp16", "out_ptr": "*fp16", "n": "i32", "BLOCK": "constexpr"}
-        aligned = {(number,): [["tt.divisibility", 16]] for number in range(3)}
-        source = triton.compiler.ASTSource(kernel, types, {"BLOCK": next(block)}, aligned)
-        made = triton.compile(source, target=GPUTarget("cuda", 90, 32))
-        meta = {"device_type": "cuda", "device": 0}
-        kind = triton_heuristics.HeuristicType.POINTWISE
-        return triton_heuristics.StaticTritonCompileResult.can_statically_launch(
-            made, {}, meta, kind
-        )
+        return _launched_statically(kernel, next(block))
 
     def check() -> None:
         assert found() is None
@@ -211,8 +236,8 @@ def test_the_static_launcher_finds_kernels_where_the_program_asks_for_it(
             assert kernel.arg_tys == "OOi"
             assert b"doubled_kernel\0" in Path(kernel.cubin_path).read_bytes()
             assert found(by_maps_kernel) is None  # takes tensor maps, which torch does not give
-        with config.patch(strict_static_cuda_launcher=True):
-            assert found() is not None
+            with config.patch(strict_static_cuda_launcher=True):
+                assert found(doubled_kernel) is not None
 
     contextvars.Context().run(check)  # in which no option is set
 

@@ -17,6 +17,8 @@ from triton.language.extra.libdevice import fast_dividef
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import proton
+from proton.runtime.cpu import interpreted
+from tests.torch_compile.conftest import DEVICE
 
 
 @triton.jit
@@ -427,3 +429,24 @@ def test_cooperative_reductions(
     found = torch.compile(reduced, options=options)(x, y)
     torch.testing.assert_close(found, reduced(x, y))
     assert any("x_grid_barrier" in source.fn.src for source, _ in compiled)
+
+
+@triton.jit(interpret=True)
+def swapped_rows(x_ptr, pair, block, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    first = tl.load(x_ptr + at) + block.load([0])
+    tl.store(x_ptr + at, tl.load(pair[0] + at))
+    tl.store(pair[0] + at, first)
+    tl.store(pair[1] + at, first * 2)
+
+
+def test_interpreted_kernels_take_tensors_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By copies, one of memory that several share. Without a GPU those of the host are copied."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(interpreted, "_is_elsewhere", interpreted.is_torch)
+    x, other, more = torch.randn(2, 16), torch.randn(16, requires_grad=True), torch.randn(16)
+    block = TensorDescriptor.from_tensor(more, [16])
+    first, second = x.clone()
+    swapped_rows[(1,)](x[0], (x[1], other), block, BLOCK=16)
+    torch.testing.assert_close(x, torch.stack([second, first + more]))
+    torch.testing.assert_close(other.detach(), 2 * (first + more))

@@ -1,11 +1,13 @@
 """NVIDIA GPUs as a target: what their kernels are, and who compiles them."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
+from proton.backends.nvidia.machine_code import with_plain_symbol
 from proton.backends.nvidia.options import GPUOptions
 from proton.base import nvidia_tools as tools
 from proton.base.errors import CompilationError
@@ -16,6 +18,7 @@ from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
 REGISTER_BYTES = 4
+_ENTRY = re.compile(rb"\.entry ([^\s(]+)")
 
 
 class GPUKernel(CompiledKernel):
@@ -82,6 +85,13 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
         from proton.backends.nvidia.llvm_ir import llvm_ir
 
         return llvm_ir(text)
+
+    def named(self, code: bytes, files: Mapping[str, bytes]) -> bytes:
+        """Launchers of other makers look for the kernel by its name, as Triton's code has it."""
+        entry = _ENTRY.search(files[self.levels["ptx"]])
+        if entry is None or not knobs.stands_for_triton:
+            return code
+        return with_plain_symbol(code, entry[1].decode())[0]
 
     def compile(
         self, fn: DeviceFunction, signature: Signature, options: GPUOptions, label: str

@@ -31,6 +31,7 @@ _WORKERS = "torch._inductor.compile_worker.subproc_pool"
 _WATCHED = {
     "torch.cuda.nvtx": "proton.compat.triton.nvtx",
     "torch._dynamo.trace_rules": "proton.compat.triton.inductor",
+    "torch._inductor.config": "proton.compat.triton.inductor",
 }
 # Modules of Triton whose names are elsewhere here; all others have the same name.
 _HOMES = {
@@ -178,7 +179,7 @@ class _Triton(ModuleType):
 
 class _Finder(DistributionFinder):
     """Finds `triton` and its modules, and nobody else does. Hears when torch is about to start
-    processes, to announce ranges, and to trace programs."""
+    processes, to announce ranges, to trace programs and to compile them."""
 
     def __init__(self) -> None:
         self.watches: dict[str, Any] = {}

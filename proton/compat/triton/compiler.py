@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import proton.compiler
+from proton.backends.compiler import Asm, SourceOfKernel
 from proton.backends.compiler import CompiledKernel as Kernel
-from proton.backends.compiler import SourceOfKernel
 from proton.base.errors import ProtonError
 from proton.base.targets import Target
 from proton.compat.triton.inductor import launch_as_operator, show_static_launcher
@@ -142,6 +142,8 @@ def _code_of(kernel: Kernel) -> Mapping[str, Any]:
             "(USE_TMA, enable_persistent_tma_matmul); to look at the code: kernel.compiled.asm"
         )
         return _Code(kernel.asm, {"cubin": problem})
+    if "cubin" in kernel.asm:
+        return _Code(kernel.asm, {})
     if "obj" in kernel.asm:
         problem = (
             f"{kernel.name} is compiled for the CPU in this process, and to no shared library: for "
@@ -154,15 +156,16 @@ def _code_of(kernel: Kernel) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _Code(Mapping[str, Any]):
-    """The levels of a kernel; to ask for some is an error that says what to do instead."""
+    """The levels of a kernel, with machine code whose symbol is the metadata's `name`; to ask for
+    some is an error that says what to do instead."""
 
-    levels: Mapping[str, Any]
+    levels: Asm
     refused: dict[str, str]
 
     def __getitem__(self, level: str) -> Any:
         if level in self.refused:
             raise ProtonError(self.refused[level])
-        return self.levels[level]
+        return self.levels.kept(level) if level == "cubin" else self.levels[level]
 
     def __contains__(self, level: object) -> bool:
         return level in self.levels

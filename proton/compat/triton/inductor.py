@@ -13,19 +13,17 @@ import gc
 import importlib
 import json
 import linecache
-import multiprocessing
 import os
 import re
 import sys
 import time
 from collections.abc import Callable
-from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
 from proton.backends.nvidia.machine_code import with_plain_symbol
-from proton.base.knobs import set_environment
+from proton.base.knobs import environment, set_environment
 from proton.compiling import cache
 from proton.language import profiling
 from proton.runtime.session import open_sessions
@@ -42,6 +40,7 @@ _OF_KERNELS = (
     "proton.runtime.launch.specializations",
     "proton.runtime.tuning.autotuner",
 )
+_STATIC = ("cuda", "triton")  # what torch's options of its static launcher are called by
 _TRIES = "torch/_inductor/runtime/benchmarking.py"
 _FRAMES = 16  # between a call in Inductor's code and a launch, at most
 _COMMENTS = 8  # lines above a call that may be its comments
@@ -56,13 +55,23 @@ def keep_origins() -> None:
 
 
 def watch(name: str) -> ImportWatch:
-    """What finds Dynamo's rules, and has them leave launches as they are."""
-    return ImportWatch(name, _leave_launches)
+    """What finds Dynamo's rules, and has them leave launches as they are, or Inductor's options."""
+    return ImportWatch(name, _leave_launches if name.endswith("trace_rules") else _launch_by_proton)
 
 
 def _leave_launches(rules: ModuleType) -> None:
     for name in _OF_KERNELS:
         rules.add(name)
+
+
+def _launch_by_proton(config: Any) -> None:
+    """Has torch's static launcher, whose launches are in no profile, wait for being asked for: by
+    the program, which torch tells its processes that compile, or by the environment."""
+    for kind in _STATIC:
+        name = f"use_static_{kind}_launcher"
+        option, variable = config._config.get(name), f"TORCHINDUCTOR_{name.upper()}"
+        if option is not None and not environment(**{variable: ""})[variable]:
+            option.default = False
 
 
 def show_workers(folder: str) -> None:
@@ -89,7 +98,7 @@ def show_static_launcher(kernel: Any) -> None:
         files = cache.paths(kernel.hash, kernel.asm.file_names)
         if "cubin" in files:
             name = kernel.src.fn.__name__
-            code, symbol = with_plain_symbol(kernel.asm["cubin"], kernel.metadata["symbol"])
+            code, symbol = with_plain_symbol(kernel.asm.kept("cubin"), kernel.metadata["symbol"])
             file = Path(files["cubin"]).with_name(f"{name}.cubin")
             if symbol == name and not file.exists():
                 part = file.with_name(f"{name}.{os.getpid()}")
@@ -99,18 +108,8 @@ def show_static_launcher(kernel: Any) -> None:
 
 
 def _static_launcher_is_wanted() -> bool:
-    """Whether the program, and not torch's default, says so. To processes that compile torch tells
-    its default as if it had been set."""
     config = sys.modules.get("torch._inductor.config")
-    for kind in ("cuda", "triton"):
-        if getattr(config, f"strict_static_{kind}_launcher", False):
-            return True
-        entry = getattr(config, "_config", {}).get(f"use_static_{kind}_launcher")
-        override = getattr(entry, "user_override", None)
-        said = override.get(None) if isinstance(override, ContextVar) else override
-        if said is True and multiprocessing.parent_process() is None:
-            return True
-    return False
+    return any(getattr(config, f"use_static_{kind}_launcher", False) for kind in _STATIC)
 
 
 def launch_as_operator(kernel: str, launch: Callable[..., None], *arguments: object) -> None:

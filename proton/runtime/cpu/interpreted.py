@@ -1,6 +1,8 @@
 """Launches of interpreted kernels: the same arguments, checks and records as on the CPU."""
 
+import copy
 import hashlib
+import operator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,7 +41,7 @@ from proton.runtime.cpu.bounds import extent
 from proton.runtime.cpu.grid import check_grid
 from proton.runtime.cpu.launch import blocks_of_layouts
 from proton.runtime.cpu.recorder import CPURecorder
-from proton.runtime.launch.arguments import Argument, signature_of
+from proton.runtime.launch.arguments import Argument, ArrayArgument, is_torch, signature_of
 from proton.runtime.session import session as sessions
 from proton.trace.instrumentation import Instrumentation
 
@@ -79,6 +81,14 @@ class InterpretedLauncher:
     ) -> CompiledKernel:
         """Runs a grid. Raises CompilationError for what the compiler refuses, BoundsError for an
         access outside of an array."""
+        copies = _Copies({})
+        kernel = self._launch(grid, tuple(map(copies.of, values)), options)
+        copies.put_back()
+        return kernel
+
+    def _launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> CompiledKernel:
         keys, given = [], []
         for parameter, value in zip(self.kernel.params, values, strict=True):
             key, found = classify(parameter, value)
@@ -178,6 +188,45 @@ class InterpretedLauncher:
             for name, key, value, found in zip(names, keys, values, given, strict=True)
         }
         return arguments, LaunchMemory(arrays.extents, arrays.read_only)
+
+
+def _is_elsewhere(value: Any) -> bool:
+    """True for a tensor of torch's whose memory the host can copy, and not look at."""
+    return is_torch(value) and value.device.type not in ("cpu", "meta")
+
+
+@dataclass
+class _Copies:
+    """The host's copies of torch's tensors that are elsewhere: by the address of their memory that,
+    which views share, and its copy."""
+
+    storages: dict[int, tuple[Any, Any]]
+
+    def of(self, value: Any) -> Any:
+        """An argument as the interpreter takes it: itself, if it is here."""
+        if isinstance(value, tuple):
+            parts = [self.of(part) for part in value]
+            if all(map(operator.is_, parts, value)):
+                return value
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        if isinstance(value, ArrayArgument):
+            described = copy.copy(value)
+            described.base = self.of(value.base)
+            return described
+        if not _is_elsewhere(value):
+            return value
+        theirs = value.untyped_storage()
+        if theirs.data_ptr() not in self.storages:
+            ours = type(theirs)(theirs.nbytes())
+            self.storages[theirs.data_ptr()] = theirs, ours.copy_(theirs)
+        _, ours = self.storages[theirs.data_ptr()]
+        empty = value.detach().new_empty(0, device="cpu")
+        return empty.set_(ours, value.storage_offset(), value.size(), value.stride())
+
+    def put_back(self) -> None:
+        """Writes what the kernel has written."""
+        for theirs, ours in self.storages.values():
+            theirs.copy_(ours)
 
 
 _ALL_MEMORY = 1 << 62  # bytes that no array has: such a one does not say where it ends

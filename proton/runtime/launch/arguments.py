@@ -45,6 +45,9 @@ OTHER_TYPES = {
     "float8_e4m3fn": ty.float8e4nv,
     "float8_e5m2fnuz": ty.float8e5b16,
     "float8_e4m3fnuz": ty.float8e4b8,
+    # Scales, and pairs of float4, which kernels take as the bytes that they are.
+    "float8_e8m0fnu": ty.uint8,
+    "float4_e2m1fn_x2": ty.uint8,
 }
 ELEMENT_TYPES = NUMPY_TYPES | OTHER_TYPES  # by name: what arrays of any library may hold
 # The short name of a type by each of its names, as Triton has it in `runtime.jit`.

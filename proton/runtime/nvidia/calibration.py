@@ -54,7 +54,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     kernel = _compiled(device, clock_bits, inner)
     assert kernel.profile is not None
     block = kernel.profile.block
-    function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
+    function = cuda.load(kernel.asm.kept("cubin"), kernel.metadata["symbol"], kernel.shared)
     stream, size = cuda.new_stream(), block.bytes
     queue = Queue()
     memory = cuda.allocate_device(size + 4 * _THREADS)

@@ -67,7 +67,7 @@ class HardwareRecorder:
         """Launches a kernel, the run's of this number, and samples program counters meanwhile;
         under the locks of `others` that call the driver. CUPTI knows code that was loaded since it
         samples."""
-        counts = self.pc_sampled.setdefault(number, Counts(plain.kernel.asm["cubin"]))
+        counts = self.pc_sampled.setdefault(number, Counts(plain.kernel.asm.kept("cubin")))
         if plain.function not in self.loaded_again:
             self.loaded_again[plain.function] = plain.load_again()
         launch = functools.partial(self.loaded_again[plain.function], *taken)

@@ -367,7 +367,7 @@ def _loaded(kernel: GPUKernel) -> Any:
 
 
 def _load(kernel: GPUKernel) -> int:
-    return cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
+    return cuda.load(kernel.asm.kept("cubin"), kernel.metadata["symbol"], kernel.shared)
 
 
 def _passed(short: str | None) -> list[str | None]:
