@@ -62,16 +62,24 @@ def _paged(dtype, count, keys, shared, width):
     return sizes, table, cache, whole
 
 
-@call(BATCH, KEYS, dtypes=HALF, timed=BOTH)
-def pages_of_exllama(dtype, count, keys):
+def _of_prompts(dtype, count, keys, rows):
+    """(queries of the last rows of each, keys and values in pages, their table, how many keys each
+    has, and what attention to them gives)."""
     sizes, table, k, whole_k = _paged(dtype, count, keys, 8, 128)
-    v, q = torch.randn_like(k), torch.randn(count, 1, 32, 128, dtype=dtype)
+    rows = min(rows, *sizes)
+    v, q = torch.randn_like(k), torch.randn(count, rows, 32, 128, dtype=dtype)
     whole_v = v[table.long()].flatten(1, 2)
-    many = torch.tensor(sizes, dtype=torch.int32)
 
     def expected():
-        rows = zip(q, whole_k, whole_v, sizes, strict=True)
-        return torch.stack([attention(a, b[:n], c[:n]) for a, b, c, n in rows])
+        parts = zip(q, whole_k, whole_v, sizes, strict=True)
+        return torch.stack([attention(a, b[:n], c[:n]) for a, b, c, n in parts])
+
+    return q, k, v, table, torch.tensor(sizes, dtype=torch.int32), expected
+
+
+@call(BATCH, KEYS, dtypes=HALF, timed=BOTH)
+def pages_of_exllama(dtype, count, keys):
+    q, k, v, table, many, expected = _of_prompts(dtype, count, keys, 1)
 
     def op():
         return triton_paged.paged_attn_triton_decode(q, None, None, k, v, table, many, causal=True)
@@ -81,14 +89,7 @@ def pages_of_exllama(dtype, count, keys):
 
 @call(Size(2, 4, 1), Size(300, 2048, 8192), dtypes=HALF, timed=BOTH)
 def prompts_of_exllama(dtype, count, keys):
-    sizes, table, k, whole_k = _paged(dtype, count, keys, 8, 128)
-    v, q = torch.randn_like(k), torch.randn(count, min(sizes), 32, 128, dtype=dtype)
-    whole_v = v[table.long()].flatten(1, 2)
-    many = torch.tensor(sizes, dtype=torch.int32)
-
-    def expected():
-        rows = zip(q, whole_k, whole_v, sizes, strict=True)
-        return torch.stack([attention(a, b[:n], c[:n]) for a, b, c, n in rows])
+    q, k, v, table, many, expected = _of_prompts(dtype, count, keys, keys)
 
     def op():
         return triton_paged.paged_attn_triton(q, None, None, k, v, table, many, causal=True)
@@ -121,19 +122,13 @@ def latents_of_exllama(dtype, count, keys):
 
 @call(BATCH, KEYS, dtypes=BF16, timed=BOTH)
 def pages_of_modelopt(dtype, count, keys):
-    sizes, table, k, whole_k = _paged(dtype, count, keys, 8, 128)
-    v, q = torch.randn_like(k), torch.randn(count, 32, 128, dtype=dtype)
-    whole_v = v[table.long()].flatten(1, 2)
-    many = torch.tensor(sizes, dtype=torch.int32)
-
-    def expected():
-        rows = zip(q, whole_k, whole_v, sizes, strict=True)
-        return torch.cat([attention(a[None], b[:n], c[:n]) for a, b, c, n in rows])
+    q, k, v, table, many, expected = _of_prompts(dtype, count, keys, 1)
 
     def op():
-        return decode_attention.attention_decode(q, k, v, table, many, page_size=PAGE)
+        rows = q.squeeze(1)
+        return decode_attention.attention_decode(rows, k, v, table, many, page_size=PAGE)
 
-    return op, expected
+    return op, lambda: expected().squeeze(1)
 
 
 @call(Size((1, 100), (4, 2048), (1, 8192)), dtypes=HALF, timed=BOTH)

@@ -459,14 +459,9 @@ def windows_with_sinks(dtype, batch, tokens):
 @call(BATCH, Size(96, 2048, 4096), dtypes=BF16)
 def compressed(dtype, batch, tokens):
     (q,) = _heads(dtype, batch, 8, tokens, 512, 1)
-    (kv,), (kc,) = (
-        _heads(dtype, batch, 1, tokens, 512, 1),
-        _heads(dtype, batch, 1, tokens // 4, 512, 1),
-    )
-    bias, sinks = (
-        torch.zeros(batch, 1, tokens, tokens // 4, dtype=dtype),
-        torch.randn(8, dtype=dtype),
-    )
+    kv, kc = (torch.randn(batch, 1, n, 512, dtype=dtype) for n in (tokens, tokens // 4))
+    bias, sinks = torch.zeros(batch, 1, tokens, tokens // 4), torch.randn(8, dtype=dtype)
+    bias = bias.to(dtype)
 
     def expected(q, kv, kc, sinks):
         keys = torch.cat((kv, kc), -2)
@@ -482,10 +477,7 @@ def compressed(dtype, batch, tokens):
 @call(BATCH, Size(96, 2048, 4096), dtypes=BF16)
 def compressed_and_chosen(dtype, batch, tokens):
     (q,) = _heads(dtype, batch, 16, tokens, 512, 1)
-    (kv,), (kc,) = (
-        _heads(dtype, batch, 1, tokens, 512, 1),
-        _heads(dtype, batch, 1, tokens // 4, 512, 1),
-    )
+    kv, kc = (torch.randn(batch, 1, n, 512, dtype=dtype) for n in (tokens, tokens // 4))
     count, sinks = min(64, tokens // 8), torch.randn(16, dtype=dtype)
     chosen = torch.rand(batch, tokens, tokens // 4).topk(count).indices.int()
 

@@ -25,7 +25,7 @@ from proton.dialect.mlir import Module, Operation, Value
 from proton.dialect.traits import Accesses, Elementwise, Loop, Multiplies, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
-from proton.dialect.walk import all_ops, before
+from proton.dialect.walk import all_ops, before, users
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 from proton.schedule.loads import COPY_BYTES
@@ -45,8 +45,9 @@ class Coalesce(Pass):
 
     Where nothing is known of an address, lanes follow the dimension along which it would go if its
     index did not wrap around; in a loop, else, that of the other accesses of its shape. Addresses
-    in steps, as of two numbers in a byte, count as contiguous. What a loop with products loads has
-    4 bytes in a row, which is what threads can copy. Where accesses are of single elements, a
+    in steps, as of two numbers in a byte, count as contiguous. Of the other dimensions those come
+    last that a reduction of what is loaded goes along. What a loop with products loads has 4 bytes
+    in a row, which is what threads can copy. Where accesses are of single elements, a
     thread has several of each run of contiguous ones, a constant apart: they share an address.
 
     Accesses of one shape and order get one layout, so that what is loaded in one of them and stored
@@ -151,8 +152,7 @@ def _reduced_axes(op: Operation) -> set[int]:
     """Dimensions along which reductions go that take what an access loads, element by element."""
     axes, seen, waiting = set[int](), {op}, list(op.results)
     while waiting:
-        for use in waiting.pop().uses:
-            user = use.owner
+        for user in users(waiting.pop()):
             if isa(user, tt.ReduceOp):
                 axes.add(user.attributes["axis"].value)
             elif has(user, Elementwise) and user not in seen:

@@ -17,7 +17,7 @@ from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of, tt
 from proton.dialect.mlir import Block, Module, Operation
 from proton.dialect.regions import innermost_loop
-from proton.dialect.traits import Loop, Multiplies, Records, Writes, has
+from proton.dialect.traits import Loop, Multiplies, Reads, Records, Writes, has
 from proton.dialect.tt_memory import is_volatile
 from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, defining_op, functions, ops_named
@@ -32,9 +32,9 @@ _MOST = 64
 @dataclass(frozen=True)
 class HoistLoads(Pass):
     """Moves loads, and what their addresses and masks are computed of, ahead of the exchanges of
-    their block, as far as nothing between them writes memory or records. Where there are dots the
-    schedule places loads. Outside of loops registers cost more than waits, as where tensors take
-    all that a thread has: norms spilled more."""
+    their block, as far as nothing between them writes memory, reads what others change, or records.
+    Where there are dots the schedule places loads. Outside of loops registers cost more than waits,
+    as where tensors take all that a thread has: norms spilled more."""
 
     name: ClassVar[str] = "hoist-loads"
     only_for: ClassVar[frozenset[str]] = names_of(tt.LoadOp)
@@ -63,7 +63,8 @@ def _hoist(block: Block, most: int) -> None:
     moved = 0
     for op in [view.operation for view in block.operations]:
         has_inside = op.regions and not isa(op, tt.ReduceOp, tt.ScanOp)
-        if has_inside or has(op, Writes, Records) or is_volatile(op):
+        is_load = isa(op, tt.LoadOp) and not is_volatile(op)
+        if has_inside or has(op, Writes, Records) or (has(op, Reads) and not is_load):
             exchange, behind, moved = None, [], 0
         elif exchange is None:
             exchange = op if scratch_bytes(op) else None

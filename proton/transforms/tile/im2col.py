@@ -55,5 +55,5 @@ def _along(
     start = arith.SelectOp(is_before, row(first), row(lower)).result
     taken = arith.SelectOp(is_before, moves, arith.RemSIOp(rest, row(whole)).result).result
     index = arith.AddIOp(start, arith.MulIOp(taken, row(step)).result).result
-    turns = arith.AddIOp(arith.DivSIOp(rest, row(whole)).result, row(one)).result
-    return index, arith.SelectOp(is_before, zero, turns).result
+    wraps = arith.AddIOp(arith.DivSIOp(rest, row(whole)).result, row(one)).result
+    return index, arith.SelectOp(is_before, zero, wraps).result
