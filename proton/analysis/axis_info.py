@@ -35,7 +35,7 @@ from proton.analysis.axis_rules import (
 from proton.analysis.call_graph import callee_name, callers_first, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.base.chips.chip import ACCESS_BYTES
-from proton.dialect import isa, tt
+from proton.dialect import isa, tt, ttg
 from proton.dialect.attributes import DIVISIBILITY, KERNEL
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, func, ir, scf
@@ -261,6 +261,14 @@ def equal_registers(value: Value, constancy: Sequence[int]) -> tuple[int, ...]:
         if all(x < run for x, run in zip(basis, constancy, strict=True))
     )
     return tuple(register & ~same for register in range(1 << len(bases))) if same else ()
+
+
+def is_index(value: Value, axis: int, infos: AxisInfos) -> bool:
+    """True of a block of indices along an axis: of a range, which does not wrap around."""
+    is_run = infos[value].contiguity[axis] >= shape_of(value)[axis]
+    while isa(op := defining_op(value), tt.BroadcastOp, tt.ExpandDimsOp, ttg.ConvertLayoutOp):
+        value = op.operands[0]
+    return is_run and isa(op, tt.MakeRangeOp)
 
 
 def _register_run(pointer: Value) -> tuple[int, int]:

@@ -8,6 +8,7 @@ matter: it is run on *samples*, a pair of numbers for each way in which two numb
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from proton.dialect import by_name, isa
 from proton.dialect.emit import predicate_of
@@ -17,10 +18,12 @@ from proton.dialect.walk import defining_op
 Sample = tuple[float, float]
 _NAN = float("nan")
 _EQUAL: Sample = (1, 1)  # of the same bits
+_NANS: Sample = (_NAN, _NAN)
 _FLOATS: list[Sample] = [
-    *(_EQUAL, (1, 2), (2, 1), (0.0, -0.0), (-0.0, 0.0), (_NAN, 1), (1, _NAN), (_NAN, _NAN)),
+    *(_EQUAL, (1, 2), (2, 1), (0.0, -0.0), (-0.0, 0.0), (_NAN, 1), (1, _NAN), _NANS),
 ]
 _INTEGERS: list[Sample] = [_EQUAL, (1, 2), (2, 1), (-1, 1), (1, -1)]
+_RISING: Sample = (1, 2)  # indices
 _LEAST_BITS = 16  # of a float that has maxima
 _MOST_PAIRS = 2  # of which all samples are tried with all others
 
@@ -59,6 +62,13 @@ _OF_INTEGERS = {
 _CONSTANTS = (arith.ConstantOp, llvm.ConstantOp)
 _UNSIGNED = {_Integer.ult, _Integer.ule, _Integer.uge, _Integer.ugt}
 _WORD = 1 << 64
+
+
+class NaN(Enum):
+    """What an extremum of a number and a NaN is."""
+
+    WINS = "NaN"
+    LOSES = "the number"
 
 
 @dataclass(frozen=True)
@@ -233,6 +243,70 @@ def chooses_alike(block: Block) -> bool:
             if one != other.other and not same:
                 return False
     return True
+
+
+@dataclass(frozen=True)
+class RisingChoice:
+    """Which of two pairs of a value and an index a region gives, where the right index is the
+    greater one: the right index where `predicate` holds of the values, and the right value with it
+    if `has_value`. None: where the value that is given is another one than the left; of two NaN
+    that is wrong, whose left index is given."""
+
+    predicate: arith.CmpFPredicate | arith.CmpIPredicate | None
+    has_value: bool = False
+
+
+def rising_choice(block: Block) -> RisingChoice | None:
+    """How a region chooses pairs of a value and an index where the right index is the greater one;
+    None where no comparison says so."""
+    arguments = list(block.arguments)
+    if len(arguments) != 4 or not isinstance(arguments[1].type, ir.IntegerType):
+        return None
+    region, samples = _Region(block), _samples_of(arguments[0].type)
+    values, indices = list[bool](), list[bool]()
+    for sample in samples:
+        found = region([sample, _RISING])
+        if found is None or [one.pair for one in found] != [0, 1]:
+            return None
+        values.append(found[0].right)
+        indices.append(found[1].right)
+    pair: list[_Known] = [_Argument(0, False), _Argument(0, True)]
+    predicates = _OF_FLOATS if isinstance(arguments[0].type, ir.FloatType) else _OF_INTEGERS
+    for predicate, relations in predicates.items():
+        holds = _comparison(relations, predicate in _UNSIGNED)
+        if [holds([sample], pair) for sample in samples] == indices:
+            is_chosen = isa(defining_op(block.operations[-1].operands[0]), arith.SelectOp)
+            return RisingChoice(predicate, is_chosen and values == indices)
+    is_other = [one[0] != one[right] for one, right in zip(samples, values, strict=True)]
+    is_other = [other and one != _NANS for other, one in zip(is_other, samples, strict=True)]
+    return RisingChoice(None) if is_other == indices else None
+
+
+def least_index(block: Block) -> NaN | None:
+    """What wins where a region of two values and their indices gives an extremum, and the least
+    index of values that are equal to it, or of NaN; None where it does not."""
+    arguments = list(block.arguments)
+    if len(arguments) != 4 or not isinstance(arguments[1].type, ir.IntegerType):
+        return None
+    region, is_maximum, wins = _Region(block), set[bool](), set[NaN]()
+    for sample in _samples_of(arguments[0].type):
+        relation = _relation(*sample)
+        for indices in (_RISING, _swapped(_RISING), _EQUAL):
+            found = region([sample, indices])
+            if found is None or [one.pair for one in found] != [0, 1]:
+                return None
+            value, index = (one.right for one in found)
+            if relation == "e" or sample == _NANS:
+                value = indices != _RISING
+            elif relation == "u":
+                wins.add(NaN.WINS if sample[value] != sample[value] else NaN.LOSES)
+            else:
+                is_maximum.add(sample[value] > sample[not value])
+            if index != value and indices is not _EQUAL:
+                return None
+    if len(is_maximum) != 1 or len(wins) > 1:
+        return None
+    return wins.pop() if wins else NaN.LOSES
 
 
 def _are_same(sample: Sample, *, by_bits: bool) -> bool:

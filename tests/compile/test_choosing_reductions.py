@@ -148,12 +148,17 @@ def test_lanes_combine_in_any_order_where_the_choice_knows_none(
     kernel = reduce_two.warmup(
         dtype, dtype, tl.int32, combine=combine, BLOCK=BLOCK, target=HOPPER, num_warps=WARPS
     )
-    # A choice of the lanes' order is two for each number that is exchanged.
+    # A choice of the lanes' order is two for each number that is exchanged; the least of all lanes'
+    # indices is one instruction.
     kind = np.dtype(str(dtype).replace("fp", "float"))
     selects = len(re.findall(r"\tselp\.", kernel.asm["ptx"]))
     exchanged = len(re.findall(r"\tshfl\.", kernel.asm["ptx"]))
-    assert exchanged >= 2 * 5
-    assert (selects < 2 * exchanged) == is_free, (selects, exchanged)
+    if "redux" in kernel.asm["ptx"]:
+        assert is_free
+        assert exchanged < 2 * 5
+    else:
+        assert exchanged >= 2 * 5
+        assert (selects < 2 * exchanged) == is_free, (selects, exchanged)
     x = rng.integers(-4, 4, BLOCK).astype(kind)
     if kind.kind == "f":
         x[rng.integers(0, BLOCK, 2)] = np.nan
@@ -163,3 +168,73 @@ def test_lanes_combine_in_any_order_where_the_choice_knows_none(
     np.testing.assert_array_equal(out[0], x[place])
     if combine is not any_largest:
         assert at[0] == place
+
+
+ROWS, COLUMNS = tl.constexpr(16), tl.constexpr(32)
+SHAPE = ROWS.value, COLUMNS.value
+
+
+@proton.jit
+def reduce_rows(x_ptr, out_ptr, at_ptr, combine: tl.constexpr, AXIS: tl.constexpr):
+    i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    places = tl.broadcast_to(j if AXIS else i, (ROWS, COLUMNS))
+    x, at = tl.reduce((tl.load(x_ptr + COLUMNS * i + j), places), AXIS, combine)
+    result = tl.arange(0, ROWS if AXIS else COLUMNS)
+    tl.store(out_ptr + result, x)
+    tl.store(at_ptr + result, at)
+
+
+def _first_nan(x: Any) -> int:
+    return int(np.argmax(np.isnan(x)) if np.isnan(x).any() else np.argmax(x))
+
+
+def _numbers_first(best: Callable[[Any], Any]) -> Callable[[Any], int]:
+    return lambda x: int(np.append(np.flatnonzero(x == best(x)), 0)[0])
+
+
+IN_ROWS: dict[str, tuple[Any, Any, Callable[[Any], int]]] = {
+    "largest": (standard._argmax_left, tl.float32, _numbers_first(np.fmax.reduce)),
+    "least": (standard._argmin_left, tl.float32, _numbers_first(np.fmin.reduce)),
+    "largest integer": (standard._argmax_left, tl.int32, np.argmax),
+    "NaN before all": (first_largest, tl.float32, _first_nan),
+    "last least": (last_least, tl.int32, lambda x: len(x) - 1 - np.argmin(x[::-1])),
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("name", IN_ROWS)
+def test_the_least_index_of_an_extremum_of_rows(
+    name: str, warps: int, axis: int, rng: np.random.Generator
+) -> None:
+    """Equal values, zeros of both signs, NaN here and there, and in all of a row and a column."""
+    combine, dtype, expected = IN_ROWS[name]
+    kernel = reduce_rows.warmup(
+        dtype, dtype, tl.int32, combine=combine, AXIS=axis, target=HOPPER, num_warps=warps
+    )
+    kind = np.dtype(str(dtype).replace("fp", "float"))
+    x = rng.integers(-2, 3, SHAPE).astype(kind)
+    if kind.kind == "f":
+        x[rng.random(x.shape) < 0.1] = np.nan
+        x[rng.random(x.shape) < 0.1] = -0.0
+        x[3], x[:, 5] = np.nan, np.nan
+        x[7], x[7, 3] = -np.inf, np.nan
+    rows = np.moveaxis(x, axis, -1)
+    out, at = np.zeros(len(rows), kind), np.zeros(len(rows), np.int32)
+    run_on_arrays(kernel.asm["ptx"], (1, 1, 1), 32 * warps, kernel.shared, [x, out, at], rng)
+    places = np.array([expected(row) for row in rows])
+    np.testing.assert_array_equal(at, places)
+    np.testing.assert_array_equal(out, rows[np.arange(len(rows)), places])
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("name", ["largest", "least"])
+def test_of_rising_indices_a_thread_compares_values_alone(name: str) -> None:
+    """Lanes compare indices, too: 3 times, where values are combined 15 times."""
+    combine, dtype, _ = IN_ROWS[name]
+    kernel = reduce_rows.warmup(
+        dtype, dtype, tl.int32, combine=combine, AXIS=0, target=HOPPER, num_warps=1
+    )
+    of_indices = re.findall(r"\tmin\.[su]32", kernel.asm["ptx"])
+    of_values = re.findall(r"\t(?:min|max)\.f32", kernel.asm["ptx"])
+    assert 0 < 4 * len(of_indices) <= len(of_values)

@@ -18,7 +18,9 @@ from proton.analysis.axis_info import (
     equal_addresses,
     equal_quotients,
     equal_registers,
+    is_index,
 )
+from proton.analysis.scratch import axis_of
 from proton.base.chips.chip import Chip
 from proton.base.errors import PassError
 from proton.base.targets import GPUTarget
@@ -78,6 +80,7 @@ class Site:
     # The first register that is known to equal each of the result's; of a remainder: with which it
     # shares the quotient.
     equal: tuple[int, ...] = ()
+    is_counted: bool = False  # of a reduction: its second operand is the index along its axis
 
     @property
     def operands(self) -> list[Value]:
@@ -307,6 +310,8 @@ def _site(op: Operation, infos: AxisInfos, chip: Chip) -> Site:
         site.equal = equal_registers(op.results[0], infos[op.results[0]].constancy)
     elif op.name in REMAINDERS:
         site.equal = equal_registers(op.results[0], equal_quotients(op, infos))
+    elif isa(op, tt.ReduceOp) and len(op.operands) == 2:
+        site.is_counted = is_index(op.operands[1], axis_of(op), infos)
     if isa(op, tt.LoadOp):
         site.equal = equal_registers(op.results[0], equal_addresses(op, infos))
         site.width, count = access_steps(op, infos)

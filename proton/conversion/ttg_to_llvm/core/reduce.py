@@ -4,7 +4,13 @@ The combine region is emitted on whole vectors of registers: combining 32 regist
 others is one op for each op of the region.
 """
 
-from proton.analysis.choices import chooses_alike
+from proton.analysis.choices import (
+    NaN,
+    RisingChoice,
+    chooses_alike,
+    least_index,
+    rising_choice,
+)
 from proton.analysis.scratch import axis_of, exchange_bytes, reduction_of, stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import exchange
@@ -23,10 +29,13 @@ ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Value]
 
 
-_COMMUTATIVE = names_of(
-    *(arith.AddFOp, arith.AddIOp, arith.MulFOp, arith.MulIOp, arith.AndIOp, arith.OrIOp),
-    *(arith.XOrIOp, arith.MaxNumFOp, arith.MinNumFOp, arith.MaximumFOp, arith.MinimumFOp),
+_EXTREMA = names_of(
+    *(arith.MaxNumFOp, arith.MinNumFOp, arith.MaximumFOp, arith.MinimumFOp),
     *(arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp),
+)
+_COMMUTATIVE = _EXTREMA | names_of(
+    *(arith.AddFOp, arith.AddIOp, arith.MulFOp, arith.MulIOp, arith.AndIOp, arith.OrIOp),
+    arith.XOrIOp,
 )
 
 
@@ -52,6 +61,7 @@ class RegionCode:
         self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
         self.ops = [view.operation for view in self.block.operations]
         self.commutes = self._commutes()
+        self.is_extremum = self.commutes and self.ops[0].name in _EXTREMA and len(self.ops) == 2
         self.has_control_flow = any(len(inner.regions) for inner in self.ops)
 
     def _commutes(self) -> bool:
@@ -119,8 +129,42 @@ class RegionCode:
 class _Combine(RegionCode):
     """The region of a reduction or scan, as a function of two lists of vectors."""
 
+    def __init__(self, ctx: Lowering, op: Operation, *, is_counted: bool = False) -> None:
+        super().__init__(ctx, op)
+        self.least_index = least_index(self.block) if is_counted else None
+
     def __call__(self, left: Values, right: Values) -> Values:  # type: ignore[override]
         return super().__call__(left + right)
+
+
+class _CombineRising(_Combine):
+    """The region of a reduction of values and their indices, where each on the right is greater:
+    of equal values the left one's comes first, which nobody has to compare."""
+
+    def __init__(self, ctx: Lowering, op: Operation, choice: RisingChoice) -> None:
+        super().__init__(ctx, op)
+        self.choice = choice
+
+    def __call__(self, left: Values, right: Values) -> Values:
+        best, _ = super().__call__(left, right)
+        (value, index), (other, later) = left, right
+        predicate = self.choice.predicate
+        if predicate is None:
+            predicate, other = arith.CmpFPredicate.UNE, best
+        is_float = isinstance(predicate, arith.CmpFPredicate)
+        compare = arith.CmpFOp if is_float else arith.CmpIOp
+        is_later = compare(predicate, value, other).result
+        if self.choice.has_value:
+            best = v.select(is_later, other, value)
+        return [best, v.select(is_later, later, index)]
+
+    def ended(self, values: Values, first: Value) -> Values:
+        """What all came to; `first` are the least indices."""
+        if self.choice.predicate is not None:
+            return values
+        best, index = values
+        is_number = arith.CmpFOp(arith.CmpFPredicate.ORD, best, best).result
+        return [best, v.select(is_number, index, first)]
 
 
 @lowers(tt.MapElementwiseOp)
@@ -147,12 +191,18 @@ def _fold_bits(values: Values, bits: list[int], combine: _Combine) -> Values:
 
 def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
     """Combines a thread's registers along the axis: some accumulators take them in turn, so that
-    what is added up need not all be there at once."""
+    what is added up need not all be there at once. Of an extremum each takes a run, and runs that
+    follow each other are combined first: as where indices rise, so that both may be one."""
     values, product = site.operands, None
     if FUSED in site.op.attributes:
         product = producer_of(values[0]).operands
     groups = _group(v.count_of(values[0]), bits)
-    size = min(len(groups), max(1, ACCUMULATORS // len(groups[0])))
+    lowest = groups[0]
+    size = min(len(groups), max(1, ACCUMULATORS // len(lowest)))
+    if combine.is_extremum or isinstance(combine, _CombineRising):
+        length = len(groups) // size
+        runs = [_reversed_bits(number, log2(size)) for number in range(size)]
+        groups = [groups[run * length + n] for n in range(length) for run in runs]
     first, *others = [
         [register for group in groups[start : start + size] for register in group]
         for start in range(0, len(groups), size)
@@ -164,17 +214,26 @@ def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
         else:
             left, right = (v.shuffle(factor, chosen) for factor in product)
             running = [v.create(math.FmaOp, running[0].type, left, right, running[0])]
-    kept = len(groups[0])
-    return _fold_bits(running, list(range(log2(kept), log2(kept * size))), combine)
+    kept = len(lowest)
+    running = _fold_bits(running, list(range(log2(kept), log2(kept * size))), combine)
+    if isinstance(combine, _CombineRising) and bits:
+        return combine.ended(running, v.shuffle(values[1], lowest))
+    return running
+
+
+def _reversed_bits(number: int, count: int) -> int:
+    return sum((number >> bit & 1) << (count - 1 - bit) for bit in range(count))
 
 
 @lowers(tt.ReduceOp)
 def _reduce(ctx: Lowering, site: Site) -> Values:
-    combine = _Combine(ctx, site.op)
+    combine = _Combine(ctx, site.op, is_counted=site.is_counted)
     source = layout_of(site.operand_types[0])
     axis = axis_of(site.op)
     plan = reduction_of(site.op, source)
-    values = _fold_registers(site, list(plan.registers), combine)
+    choice = rising_choice(combine.block) if site.is_counted else None
+    by_thread = combine if choice is None else _CombineRising(ctx, site.op, choice)
+    values = _fold_registers(site, list(plan.registers), by_thread)
     held = [basis for basis in source.bases("register") if not basis[axis]]
     if any(plan.kept):
         values = _scattered(ctx, values, plan, held, combine)
@@ -196,10 +255,10 @@ def _scattered(
 ) -> Values:
     """Combines lanes; of two each keeps half of the results, where the plan says which. `held` is
     what the bits of a register's number tell apart."""
-    for lane_bit, kept in zip(plan.lanes, plan.kept, strict=True):
-        if kept is None:
-            values = _butterfly(ctx, values, (lane_bit,), combine)
-            continue
+    halved = [
+        (lane, kept) for lane, kept in zip(plan.lanes, plan.kept, strict=True) if kept is not None
+    ]
+    for lane_bit, kept in halved:
         bit = held.index(kept)
         del held[bit]
         count = v.count_of(values[0])
@@ -212,7 +271,7 @@ def _scattered(
             own.append(v.select(is_upper, high, low))
             others.append(ctx.primitives.shuffle_lanes("bfly", sent, v.i32(1 << lane_bit)))
         values = _in_order(ctx, own, others, 1 << lane_bit, combine)
-    return values
+    return _butterfly(ctx, values, plan.lanes[len(halved) :], combine)
 
 
 @lowers(ttg.SwapOp)
@@ -232,10 +291,46 @@ def _butterfly(
     """Combines lanes that differ in these bits; all of them have the result."""
     if (found := _over_warp(ctx, values, lane_bits, combine)) is not None:
         return [found]
+    if combine.least_index is not None and len(lane_bits) > 1:
+        return _butterfly_of_indices(ctx, values, lane_bits, combine)
     for bit in lane_bits:
         others = [ctx.primitives.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
         values = _in_order(ctx, values, others, 1 << bit, combine)
     return values
+
+
+_SIGN = -1 << 31
+
+
+def _butterfly_of_indices(
+    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
+) -> Values:
+    """The best value of lanes first, then the least index of those that have it. An index is an i32
+    without a sign: those of other lanes get one, and are greater then. Where all lanes have NaN,
+    and numbers win, all of them do."""
+    own, index = values
+    best = own
+    for bit in lane_bits:
+        other = ctx.primitives.shuffle_lanes("bfly", best, v.i32(1 << bit))
+        best, _ = combine([best, index], [other, index])
+    if isinstance(v.element(own), ir.FloatType):
+        is_other = arith.CmpFOp(arith.CmpFPredicate.UNE, own, best).result
+        if combine.least_index is NaN.WINS:
+            is_number = arith.CmpFOp(arith.CmpFPredicate.ORD, own, own).result
+            is_other = v.binary(llvm.AndOp, is_other, is_number)
+    else:
+        is_other = v.compare("ne", own, best)
+    sign = v.constant(_SIGN, index.type)
+    index = v.select(is_other, v.binary(llvm.OrOp, index, sign), index)
+    least = None
+    if 1 << len(lane_bits) == ctx.chip.warp_size:
+        least = ctx.primitives.reduce_warp("min.u32", index)
+    if least is None:
+        least = index
+        for bit in lane_bits:
+            other = ctx.primitives.shuffle_lanes("bfly", least, v.i32(1 << bit))
+            least = v.binary(arith.MinUIOp, least, other)
+    return [best, v.binary(llvm.AndOp, least, v.constant(~_SIGN, index.type))]
 
 
 def _over_warp(
