@@ -252,7 +252,7 @@ class RisingChoice:
     if `has_value`. None: where the value that is given is another one than the left; of two NaN
     that is wrong, whose left index is given."""
 
-    predicate: arith.CmpFPredicate | arith.CmpIPredicate | None
+    predicate: Enum | None  # of `arith.cmpf` or `arith.cmpi`
     has_value: bool = False
 
 

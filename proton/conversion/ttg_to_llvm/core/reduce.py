@@ -1,43 +1,25 @@
 """Reductions and scans: registers, then lanes, then warps (proton/layout/reduction.py).
 
-The combine region is emitted on whole vectors of registers: combining 32 registers with 32
-others is one op for each op of the region.
+The combine region is emitted on whole vectors of registers (regions.py): combining 32 registers
+with 32 others is one op for each op of the region.
 """
 
-from proton.analysis.choices import (
-    NaN,
-    RisingChoice,
-    chooses_alike,
-    least_index,
-    rising_choice,
-)
+from proton.analysis.choices import NaN, rising_choice
 from proton.analysis.scratch import axis_of, exchange_bytes, reduction_of, stored_bytes
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.layouts import exchange
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers, needs_rule
-from proton.dialect import by_name, isa, names_of, tt, ttg
+from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.core.regions import Combiner, RisingCombiner, Values
+from proton.dialect import by_name, tt, ttg
 from proton.dialect.attributes import FUSED
-from proton.dialect.emit import remade
-from proton.dialect.mlir import Operation, Value, arith, ir, llvm, math
+from proton.dialect.mlir import Value, arith, ir, llvm, math
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import all_ops, producer_of
+from proton.dialect.walk import producer_of
 from proton.layout import LinearLayout
 from proton.layout.linear import Basis, log2
 from proton.layout.reduction import Reduction, WarpExchange, plan_reduction
 
 ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
-Values = list[Value]
-
-
-_EXTREMA = names_of(
-    *(arith.MaxNumFOp, arith.MinNumFOp, arith.MaximumFOp, arith.MinimumFOp),
-    *(arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp),
-)
-_COMMUTATIVE = _EXTREMA | names_of(
-    *(arith.AddFOp, arith.AddIOp, arith.MulFOp, arith.MulIOp, arith.AndIOp, arith.OrIOp),
-    arith.XOrIOp,
-)
-
 
 # What one instruction combines all lanes of a warp by, of i32.
 _OVER_WARP = by_name(
@@ -54,133 +36,14 @@ _OVER_WARP = by_name(
 )
 
 
-class RegionCode:
-    """The region of an op, as a function of a list of vectors."""
-
-    def __init__(self, ctx: Lowering, op: Operation) -> None:
-        self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
-        self.ops = [view.operation for view in self.block.operations]
-        self.commutes = self._commutes()
-        self.is_extremum = self.commutes and self.ops[0].name in _EXTREMA and len(self.ops) == 2
-        self.has_control_flow = any(len(inner.regions) for inner in self.ops)
-
-    def _commutes(self) -> bool:
-        """Whether it is one commutative op of its two arguments (of one and a constant, which
-        passes move out of the region, it is not), or a choice that knows no order."""
-        if len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE:
-            return set(self.ops[0].operands) == set(self.block.arguments)
-        return chooses_alike(self.block)
-
-    def __call__(self, arguments: Values) -> Values:
-        if self.has_control_flow:
-            return self._by_element(arguments)
-        made = dict(zip(self.block.arguments, arguments, strict=True))
-        count = v.count_of(arguments[0])
-        for op in self.ops[:-1]:
-            operands = [made.get(operand, operand) for operand in op.operands]
-            operands = [o if v.is_vector(o.type) else v.splat(o, count) for o in operands]
-            types = [v.vector(count, result.type) for result in op.results]
-            changed = {}
-            if isa(op, arith.ConstantOp):
-                changed["value"] = ir.DenseElementsAttr.get_splat(types[0], op.attributes["value"])
-            results = self._lowered(op, remade(op, types, operands, **changed))
-            made |= dict(zip(op.results, results, strict=True))
-        return [made.get(value, value) for value in self.ops[-1].operands]
-
-    def _by_element(self, arguments: Values) -> Values:
-        """A branch is of one element: the region once for each."""
-        columns = zip(*map(v.to_elements, arguments), strict=True)
-        rows = zip(*[self.scalar(list(column)) for column in columns], strict=True)
-        return [v.from_elements(list(row)) for row in rows]
-
-    def scalar(self, arguments: Values) -> Values:
-        """A copy of the region on scalars, moved to the insertion point and lowered."""
-        place = ir.InsertionPoint.current.ref_operation
-        assert place is not None, "rules emit before the op that they lower"
-        copy = self.op.clone()
-        block = copy.regions[0].blocks[0]
-        *body, end = [view.operation for view in block.operations]
-        ops = [op for inner in body for op in (inner, *all_ops(inner))]
-        sites = [Site(op, [operand.type for operand in op.operands]) for op in ops]
-        for old, new in zip(block.arguments, arguments, strict=True):
-            old.replace_all_uses_with(new)  # whose types are LLVM's
-        for inner in body:
-            inner.move_before(place)
-        for site in sites:
-            self.ctx.lower(site)
-        values = list(end.operands)
-        copy.erase()
-        return values
-
-    def _lowered(self, scalar: Operation, op: Operation) -> Values:
-        """An op that has a rule goes through it at once: nobody comes by here again."""
-        site = Site(op, [operand.type for operand in scalar.operands])
-        rule = self.ctx.hardware.rule(op)
-        if rule is None or (op.name.startswith("arith.") and not needs_rule(site)):
-            return list(op.results)
-        if isa(op, arith.ConstantOp):
-            return list(op.results)
-        with ir.InsertionPoint(op):
-            found = rule(self.ctx, site)
-        op.erase()
-        return found
-
-
-class _Combine(RegionCode):
-    """The region of a reduction or scan, as a function of two lists of vectors."""
-
-    def __init__(self, ctx: Lowering, op: Operation, *, is_counted: bool = False) -> None:
-        super().__init__(ctx, op)
-        self.least_index = least_index(self.block) if is_counted else None
-
-    def __call__(self, left: Values, right: Values) -> Values:  # type: ignore[override]
-        return super().__call__(left + right)
-
-
-class _CombineRising(_Combine):
-    """The region of a reduction of values and their indices, where each on the right is greater:
-    of equal values the left one's comes first, which nobody has to compare."""
-
-    def __init__(self, ctx: Lowering, op: Operation, choice: RisingChoice) -> None:
-        super().__init__(ctx, op)
-        self.choice = choice
-
-    def __call__(self, left: Values, right: Values) -> Values:
-        best, _ = super().__call__(left, right)
-        (value, index), (other, later) = left, right
-        predicate = self.choice.predicate
-        if predicate is None:
-            predicate, other = arith.CmpFPredicate.UNE, best
-        is_float = isinstance(predicate, arith.CmpFPredicate)
-        compare = arith.CmpFOp if is_float else arith.CmpIOp
-        is_later = compare(predicate, value, other).result
-        if self.choice.has_value:
-            best = v.select(is_later, other, value)
-        return [best, v.select(is_later, later, index)]
-
-    def ended(self, values: Values, first: Value) -> Values:
-        """What all came to; `first` are the least indices."""
-        if self.choice.predicate is not None:
-            return values
-        best, index = values
-        is_number = arith.CmpFOp(arith.CmpFPredicate.ORD, best, best).result
-        return [best, v.select(is_number, index, first)]
-
-
-@lowers(tt.MapElementwiseOp)
-def _map_elementwise(ctx: Lowering, site: Site) -> Values:
-    code = RegionCode(ctx, site.op)
-    return code(site.operands) if is_tensor(site.result_type) else code.scalar(site.operands)
-
-
-def _on_pairs(values: Values, first: list[int], second: list[int], combine: _Combine) -> Values:
+def _on_pairs(values: Values, first: list[int], second: list[int], combine: Combiner) -> Values:
     return combine(
         [v.shuffle(value, first) for value in values],
         [v.shuffle(value, second) for value in values],
     )
 
 
-def _fold_bits(values: Values, bits: list[int], combine: _Combine) -> Values:
+def _fold_bits(values: Values, bits: list[int], combine: Combiner) -> Values:
     """Combines registers that differ in these bits, the highest first; they are gone after."""
     for bit in sorted(bits, reverse=True):
         registers = range(v.count_of(values[0]))
@@ -189,7 +52,7 @@ def _fold_bits(values: Values, bits: list[int], combine: _Combine) -> Values:
     return values
 
 
-def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
+def _fold_registers(site: Site, bits: list[int], combine: Combiner) -> Values:
     """Combines a thread's registers along the axis: some accumulators take them in turn, so that
     what is added up need not all be there at once. Of an extremum each takes a run, and runs that
     follow each other are combined first: as where indices rise, so that both may be one."""
@@ -199,7 +62,7 @@ def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
     groups = _group(v.count_of(values[0]), bits)
     lowest = groups[0]
     size = min(len(groups), max(1, ACCUMULATORS // len(lowest)))
-    if combine.is_extremum or isinstance(combine, _CombineRising):
+    if combine.is_extremum or isinstance(combine, RisingCombiner):
         length = len(groups) // size
         runs = [_reversed_bits(number, log2(size)) for number in range(size)]
         groups = [groups[run * length + n] for n in range(length) for run in runs]
@@ -216,7 +79,7 @@ def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
             running = [v.create(math.FmaOp, running[0].type, left, right, running[0])]
     kept = len(lowest)
     running = _fold_bits(running, list(range(log2(kept), log2(kept * size))), combine)
-    if isinstance(combine, _CombineRising) and bits:
+    if isinstance(combine, RisingCombiner) and bits:
         return combine.ended(running, v.shuffle(values[1], lowest))
     return running
 
@@ -227,12 +90,12 @@ def _reversed_bits(number: int, count: int) -> int:
 
 @lowers(tt.ReduceOp)
 def _reduce(ctx: Lowering, site: Site) -> Values:
-    combine = _Combine(ctx, site.op, is_counted=site.is_counted)
+    combine = Combiner(ctx, site.op, is_counted=site.is_counted)
     source = layout_of(site.operand_types[0])
     axis = axis_of(site.op)
     plan = reduction_of(site.op, source)
     choice = rising_choice(combine.block) if site.is_counted else None
-    by_thread = combine if choice is None else _CombineRising(ctx, site.op, choice)
+    by_thread = combine if choice is None else RisingCombiner(ctx, site.op, choice)
     values = _fold_registers(site, list(plan.registers), by_thread)
     held = [basis for basis in source.bases("register") if not basis[axis]]
     if any(plan.kept):
@@ -251,7 +114,7 @@ def _reduce(ctx: Lowering, site: Site) -> Values:
 
 
 def _scattered(
-    ctx: Lowering, values: Values, plan: Reduction, held: list[Basis], combine: _Combine
+    ctx: Lowering, values: Values, plan: Reduction, held: list[Basis], combine: Combiner
 ) -> Values:
     """Combines lanes; of two each keeps half of the results, where the plan says which. `held` is
     what the bits of a register's number tell apart."""
@@ -286,7 +149,7 @@ def _swap(ctx: Lowering, site: Site) -> Values:
 
 
 def _butterfly(
-    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
+    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: Combiner
 ) -> Values:
     """Combines lanes that differ in these bits; all of them have the result."""
     if (found := _over_warp(ctx, values, lane_bits, combine)) is not None:
@@ -303,7 +166,7 @@ _SIGN = -1 << 31
 
 
 def _butterfly_of_indices(
-    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
+    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: Combiner
 ) -> Values:
     """The best value of lanes first, then the least index of those that have it. An index is an i32
     without a sign: those of other lanes get one, and are greater then. Where all lanes have NaN,
@@ -334,7 +197,7 @@ def _butterfly_of_indices(
 
 
 def _over_warp(
-    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
+    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: Combiner
 ) -> Value | None:
     """The result of all lanes by one instruction; None where there is none."""
     is_one = combine.commutes and len(combine.ops) == 2
@@ -347,7 +210,7 @@ def _over_warp(
 
 
 def _in_order(
-    ctx: Lowering, own: Values, others: Values, lane_bit: int, combine: _Combine
+    ctx: Lowering, own: Values, others: Values, lane_bit: int, combine: Combiner
 ) -> Values:
     """Combines what two lanes have so that both get the same, whatever the function is."""
     if combine.commutes:
@@ -385,7 +248,7 @@ def _scan(ctx: Lowering, site: Site) -> Values:
     The layout (proton/layout/shapes.py, `scan`) has the axis in registers, then lanes, then warps.
     A reverse scan is a scan from the other end.
     """
-    combine = _Combine(ctx, site.op)
+    combine = Combiner(ctx, site.op)
     reverse = bool(site.op.attributes["reverse"].value)
     source = layout_of(site.operand_types[0])
     plan = plan_reduction(source, axis_of(site.op), ordered=True)
@@ -428,7 +291,7 @@ def _group(registers: int, bits: list[int]) -> list[list[int]]:
 
 
 def _scan_registers(
-    values: Values, bits: list[int], reverse: bool, combine: _Combine
+    values: Values, bits: list[int], reverse: bool, combine: Combiner
 ) -> tuple[Values, Values]:
     """(every register combined with those before it, the last of each run)"""
     registers = v.count_of(values[0])
@@ -459,7 +322,7 @@ def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Va
 
 
 def _scan_lanes(
-    ctx: Lowering, totals: Values, bits: list[int], reverse: bool, combine: _Combine
+    ctx: Lowering, totals: Values, bits: list[int], reverse: bool, combine: Combiner
 ) -> tuple[Values, tuple[Values, Value]]:
     """(inclusive totals, (what comes before this lane, whether anything does))"""
     place = _coordinate(ctx, bits, 0, reverse)
@@ -488,7 +351,7 @@ def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) ->
 
 
 def _before_warp(
-    ctx: Lowering, gathered: Values, bits: list[int], reverse: bool, combine: _Combine
+    ctx: Lowering, gathered: Values, bits: list[int], reverse: bool, combine: Combiner
 ) -> tuple[list[Value], Value]:
     """(what the warps before this one come to, whether there are any)"""
     place = _coordinate(ctx, bits, log2(ctx.threads.lanes), reverse)
