@@ -1,6 +1,7 @@
 """Networks of comparisons and of sums: bits of the index that most steps go along lie in registers,
 and a partner that an exclusive or names is one exchange."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,13 @@ from tests.cpu.harness import kernels_of
 def sort_kernel(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
     places = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
     tl.store(y_ptr + places, tl.sort(tl.load(x_ptr + places), 1))
+
+
+@proton.jit
+def topk_kernel(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows = tl.arange(0, M)[:, None]
+    found = tl.topk(tl.load(x_ptr + rows * N + tl.arange(0, N)[None, :]), K, 1)
+    tl.store(y_ptr + rows * K + tl.arange(0, K)[None, :], found)
 
 
 @proton.jit
@@ -67,6 +75,29 @@ def test_sorted_rows(rows: int, size: int, warps: int, rng: np.random.Generator)
     with Emulation(warps, rng).installed():
         sort_kernel[(1,)](x, y, M=rows, N=size, num_warps=warps)
     np.testing.assert_array_equal(y, np.sort(x, axis=1))
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64])
+@pytest.mark.parametrize("topk", [0, 4])
+def test_sorted_rows_of_64_bits(kind: Any, topk: int, rng: np.random.Generator) -> None:
+    """Lanes compare once: the maximum of two of 64 bits and their minimum are four selections."""
+    x = rng.integers(-(1 << 62), 1 << 62, (4, 64)).astype(np.int64).view(kind)
+    x[:, 5:9] = x[:, :1]
+    if kind is np.float64:
+        x[1, 3] = np.nan
+    expected = np.sort(x, axis=1)
+    y = np.empty_like(x)
+    with Emulation(1, rng).installed():
+        if topk:
+            kernel = topk_kernel[(1,)](x, y, M=4, N=64, K=topk, num_warps=1)
+            y, expected = y.reshape(-1)[: 4 * topk].reshape(4, topk), expected[:, : -topk - 1 : -1]
+        else:
+            kernel = sort_kernel[(1,)](x, y, M=4, N=64, num_warps=1)
+    np.testing.assert_array_equal(y, expected)
+    code = kernel.asm["ttgir"]
+    assert '"ttg.swap"(' in code
+    assert len(re.findall(r"arith\.cmpi [us]gt, .*i64", code)) > 0
 
 
 @pytest.mark.usefixtures("no_assembler")
