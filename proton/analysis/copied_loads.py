@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.dataflow import ForwardDataflow
 from proton.dialect import isa, tt
-from proton.dialect.mlir import Operation, Value
-from proton.dialect.regions import If
-from proton.dialect.traits import Accesses, Barrier, Concurrent, Elementwise, Writes, has
+from proton.dialect.mlir import Operation, Value, scf
+from proton.dialect.regions import ForLoop, If, branches
+from proton.dialect.traits import Accesses, Barrier, Concurrent, Elementwise, Loop, Writes, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import ops_named
+from proton.dialect.walk import ops_named, parent_of
 
 Arguments = frozenset[int]
 _NONE: Arguments = frozenset()
@@ -59,16 +59,32 @@ def _copies_matter(value: Value) -> bool:
     """True if more than the thread that stores an element uses it."""
     pending, seen = [value], {value}
     while pending:
-        for use in pending.pop().uses:
+        source = pending.pop()
+        for use in source.uses:
             user = use.owner.operation
             if isa(user, tt.StoreOp):
                 continue
-            if not has(user, Elementwise):
+            new = list(user.results) if has(user, Elementwise) else _passed_on(source, user)
+            if not new:
                 return True
-            new = [result for result in user.results if result not in seen]
+            pending += [result for result in new if result not in seen]
             seen |= set(new)
-            pending += new
     return False
+
+
+def _passed_on(value: Value, user: Operation) -> list[Value]:
+    """What a value becomes that a loop or a branch passes on; none where it decides on the way."""
+    if isa(user, scf.ForOp) and value in ForLoop(user).bounds:
+        return []
+    if isa(user, scf.IfOp, scf.ConditionOp) and value == user.operands[0]:
+        return []
+    around = user if has(user, Loop) else parent_of(user)
+    return [
+        received
+        for branch in branches(around) or ()
+        for passed, received in zip(branch.passed, branch.received, strict=True)
+        if passed == value
+    ]
 
 
 class _Dataflow(ForwardDataflow[CopyState]):

@@ -25,6 +25,7 @@ from proton.dialect.walk import all_ops
 from proton.passes import Pass, register
 
 MOST_ITERATIONS = 8
+MOST_OF_SCALARS = 64  # iterations of a loop without tensors
 MOST_RESULTS = 1024  # of a thread, in all iterations: code of about so many instructions
 _FULL = "#llvm.loop_annotation<unroll = <full = true>>"
 _OTHERS = names_of(
@@ -54,11 +55,12 @@ class UnrollShortLoops(Pass):
 
 
 def _is_short(loop: ForLoop) -> bool:
-    iterations = iterations_of(loop.op)
-    if iterations is None or not 2 <= iterations <= MOST_ITERATIONS:
+    iterations, ops = iterations_of(loop.op), all_ops(loop.op)
+    are_scalars = not any(is_tensor(result.type) for op in ops for result in op.results)
+    most = MOST_OF_SCALARS if are_scalars else MOST_ITERATIONS
+    if iterations is None or not 2 <= iterations <= most:
         return False
-    ops = all_ops(loop.op)
-    loads = any(isa(op, tt.LoadOp) and is_tensor(op.results[0].type) for op in ops)
+    loads = any(isa(op, tt.LoadOp) and is_tensor(op.results[0].type) != are_scalars for op in ops)
     copies = any(isa(op, ttg.AsyncCopyOp) for op in ops)
     size = sum(_results(op) for op in ops)
     return (loads or copies) and all(map(_is_of_threads, ops)) and size * iterations <= MOST_RESULTS

@@ -60,4 +60,55 @@ func.func @loop(%p: !tt.ptr<i32>, %n: i32, %one: i32) {
   return
 }
 
+// What a loop or a branch passes on to the thread that stores is that thread's alone; what decides
+// is not, nor what is used behind the loop.
+
+// CHECK-LABEL: func.func @carried(
+// CHECK-NOT: "ttg.barrier"
+// CHECK: return
+func.func @carried(%p: !tt.ptr<i32>, %n: i32, %one: i32, %is_last: i1) {
+  %sum = scf.for %i = %one to %n step %one iter_args(%last = %one) -> (i32) : i32 {
+    %at = "tt.addptr"(%p, %i) : (!tt.ptr<i32>, i32) -> !tt.ptr<i32>
+    %x = "tt.load"(%at) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    %y = arith.addi %last, %x : i32
+    %z = scf.if %is_last -> (i32) {
+      scf.yield %y : i32
+    } else {
+      scf.yield %x : i32
+    }
+    "tt.store"(%at, %z) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+    scf.yield %z : i32
+  }
+  "tt.store"(%p, %sum) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @decides(
+// CHECK: "tt.load"
+// CHECK: "ttg.barrier"
+// CHECK-NEXT: "tt.store"
+func.func @decides(%p: !tt.ptr<i32>, %n: i32, %one: i32) {
+  scf.for %i = %one to %n step %one : i32 {
+    %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    scf.for %j = %one to %x step %one : i32 {
+      "tt.store"(%p, %n) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @behind(
+// CHECK: "tt.load"
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: "tt.store"
+func.func @behind(%p: !tt.ptr<i32>, %n: i32, %one: i32) -> tensor<128xi32, #whole> {
+  %last = scf.for %i = %one to %n step %one iter_args(%before = %one) -> (i32) : i32 {
+    %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    "tt.store"(%p, %before) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+    scf.yield %x : i32
+  }
+  %t = "tt.splat"(%last) : (i32) -> tensor<128xi32, #whole>
+  return %t : tensor<128xi32, #whole>
+}
+
 }
