@@ -170,7 +170,7 @@ class _Preferences:
 
     def settle(self, function: Operation) -> None:
         """Backward: what all who take it want in one other layout is computed there, if what it is
-        computed from has fewer bytes to move."""
+        computed from has fewer bytes to move, or none."""
         self.moved.clear()
         for op in reversed(all_ops(function)):
             if not (has(op, Elementwise) and cost(op) > Cost.INDEX and len(op.results) == 1):
@@ -180,8 +180,25 @@ class _Preferences:
             target = targets.pop() if len(targets) == 1 else None
             if own is None or target is None or own == target:
                 continue
-            if self._to_move(result, own, target) < _moved(result, own, target):
+            if of_ranges := self._of_ranges(result):
+                self.layouts |= dict.fromkeys(of_ranges, target)
+            elif self._to_move(result, own, target) < _moved(result, own, target):
                 self.layouts[result] = target
+
+    def _of_ranges(self, value: Value) -> set[Value]:
+        """A value and what it is computed from, element by element, if that is ranges and constants
+        in the end, and only what is found takes it: random numbers, say; else nothing."""
+        found, pending = {value}, [value]
+        while pending:
+            op = defining_op(pending.pop())
+            if op is None or not has(op, Elementwise) or len(op.results) > 1:
+                return set()
+            new = {v for v in map(through, op.operands) if self.of(v) is not None} - found
+            found |= new
+            pending += new
+        inner = (use.owner for v in found - {value} for use in _uses(v))
+        is_all = all(op.results and op.results[0] in found for op in inner)
+        return found if is_all and len({self.layouts[v] for v in found}) == 1 else set()
 
     def _target(self, use: ir.OpOperand) -> LinearLayout | None:
         """The layout in which an op takes what it uses; None where it is not known, or matters."""
