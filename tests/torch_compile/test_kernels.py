@@ -2,11 +2,13 @@
 are given, where they are launched, and what they write."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 import torch._dynamo.config
+import torch._dynamo.utils
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -17,6 +19,9 @@ from torch.library import triton_op, wrap_triton
 from torch.testing._internal.two_tensor import TwoTensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+import proton
+from proton.runtime.nvidia import fast_path
+from proton.runtime.nvidia.arguments import OTHER, TORCH
 from tests.torch_compile.kernels import (
     add,
     add_blocks,
@@ -394,16 +399,49 @@ def _tuned_add(x: Tensor, y: Tensor) -> Tensor:
     return out
 
 
+def _exported(of: Callable[..., Tensor], strict: bool) -> Any:
+    size = {0: torch.export.Dim("n", min=2, max=4096)}
+    sizes = {"x": size, "y": size}
+    return torch.export.export(_Module(of), (X, Y), dynamic_shapes=sizes, strict=strict).module()
+
+
 @pytest.mark.parametrize("of, strict", [(_add, True), (_tuned_add, True), (add_op, False)])
 def test_exported_programs(of: Callable[..., Tensor], strict: bool) -> None:
-    size = {0: torch.export.Dim("n", min=2, max=4096)}
-    program = torch.export.export(
-        _Module(of), (X, Y), dynamic_shapes={"x": size, "y": size}, strict=strict
-    )
-    run = program.module()
+    run = _exported(of, strict)
     for n in (100, 37):
         for each in (run, torch.compile(run)):
             torch.testing.assert_close(each(X[:n], Y[:n]), 2 * (X[:n] + Y[:n]))
+
+
+@pytest.mark.parametrize("generated", [False, True])
+def test_dynamo_leaves_launches_as_they_are(generated: bool, tmp_path: Path) -> None:
+    """And the compiler, which a launch calls. On a GPU launches are generated; such a launch hands
+    tensors of the CPU over to the slow path, which needs no GPU."""
+
+    @triton.jit
+    def kernel(a, b, out, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        sums = tl.load(a + at, mask=at < n) + tl.load(b + at, mask=at < n)
+        tl.store(out + at, sums, mask=at < n)
+
+    def of(x: Tensor, y: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        tuned[(4,)](x, y, out, x.numel())
+        return out
+
+    tuned = triton.autotune([triton.Config({"BLOCK": 32})], key=[])(kernel)
+    run = _exported(of, True)
+    if generated:
+        kernel.fast_path = fast_path.generated(kernel, {}, (*[TORCH] * 3, OTHER, OTHER))[1]
+    torch._dynamo.utils.clear_compilation_metrics()
+    with proton.knobs.cache.scope():
+        proton.knobs.cache.dir = str(tmp_path)  # so that there is something to compile
+        for n in (100, 37):
+            found = torch.compile(run)(X[:n], Y[:n])
+            torch.testing.assert_close(found, 2 * (X[:n] + Y[:n]))
+    seen = {each.co_filename for each in torch._dynamo.utils.get_compilation_metrics()}
+    assert seen
+    assert not [file for file in seen if str(Path(proton.__file__).parent) in file]
 
 
 def test_graphs_of_fx() -> None:
