@@ -61,10 +61,12 @@ def watch(name: str) -> ImportWatch:
 
 
 def _leave_launches(rules: ModuleType) -> None:
-    frames: Any = importlib.import_module("torch._C._dynamo.eval_frame")
-    skip = frames._FrameAction.SKIP
     for name in (*_OF_KERNELS, _OF_GPUS):
         rules.add(name)
+    frames: Any = importlib.import_module("torch._C._dynamo.eval_frame")
+    if not hasattr(frames, "set_code_exec_strategy"):
+        return  # before torch 2.7 Dynamo asks about each function that they call
+    skip = frames._FrameAction.SKIP
     for name in _OF_KERNELS:
         for code in _codes(importlib.import_module(name)):
             frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))
