@@ -124,7 +124,7 @@ def test_flex_attention_and_its_gradients(name: str, templates: None, compiled: 
     def of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         # On a CPU torch's forward writes the logarithms of the sums, which the backward pass
         # reads, only if the program wants them.
-        return flex.flex_attention(q, k, v, return_lse=True, **options)[0]
+        return flex.flex_attention(q, k, v, return_aux=flex.AuxRequest(lse=True), **options)[0]
 
     inputs = [x.detach().requires_grad_(name != "one query") for x in (q, k, v)]
     found, wanted = torch.compile(of, fullgraph=True)(*inputs), of(*inputs)
