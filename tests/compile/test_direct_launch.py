@@ -198,7 +198,8 @@ def test_spills_are_counted_as_torch_takes_them() -> None:
         assert (frame > 0) == (count is not None)
         assert kernel.compiled.n_spills >= frame
     source = TritonASTSource(gram_by_pointers, types, {"BLOCK": 32}, {})
-    assert not hasattr(triton_compile(source, GPUTarget("cpu", "", 1)), "n_spills")
+    on_the_cpu = triton_compile(source, GPUTarget("cpu", "", 1))
+    assert on_the_cpu.n_spills == 0  # torch before 2.11 compares it
 
 
 def test_other_launchers_get_no_code_that_takes_maps() -> None:

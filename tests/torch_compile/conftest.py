@@ -21,9 +21,17 @@ else:
     import torch._inductor.config
 
     torch.set_default_device(DEVICE)
-    torch._inductor.config.cpu_backend = "triton"
+    if DEVICE == "cpu":  # with it torch asks CUDA for a CPU's stream, if a graph is of both devices
+        torch._inductor.config.cpu_backend = "triton"
     torch._inductor.config.compile_threads = 1
     torch._inductor.config.force_disable_caches = True
+
+
+def needs_torch(version: str, problem: str) -> pytest.MarkDecorator:
+    """Skips where torch is older; `problem` is what that does, whatever is triton."""
+    return pytest.mark.skipif(
+        torch.__version__ < version, reason=f"torch before {version} {problem}"
+    )
 
 
 @pytest.fixture(autouse=True)

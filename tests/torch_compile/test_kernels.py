@@ -2,11 +2,13 @@
 are given, where they are launched, and what they write."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 import torch._dynamo.config
+import torch._dynamo.utils
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -17,6 +19,10 @@ from torch.library import triton_op, wrap_triton
 from torch.testing._internal.two_tensor import TwoTensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+import proton
+from proton.runtime.nvidia import fast_path
+from proton.runtime.nvidia.arguments import OTHER, TORCH
+from tests.torch_compile.conftest import needs_torch
 from tests.torch_compile.kernels import (
     add,
     add_blocks,
@@ -128,16 +134,16 @@ def _strides(x: Tensor) -> Any:
     return outs
 
 
-def _integers(x: Tensor) -> Tensor:
+def _integers(x: Tensor, wide: tuple[int, int]) -> Tensor:
     out = torch.zeros(48, dtype=torch.int64)
-    integers[(1,)](out, 2**40 + 3, -5, 1, True, BLOCK=32)
-    integers[(1,)](out[32:], 2**31, 16, 16, False, BLOCK=16)
+    integers[(1,)](out, wide[0], -5, 1, True, BLOCK=32)
+    integers[(1,)](out[32:], wide[1], 16, 16, False, BLOCK=16)
     return out + x.long()[:1] * 0
 
 
-def _wanted_integers(x: Tensor) -> Tensor:
-    first = 2**40 + 3 - 5 * torch.arange(32) + 2
-    return torch.cat([first, 2**31 + 16 * torch.arange(16) + 16])
+def _wanted_integers(x: Tensor, wide: tuple[int, int]) -> Tensor:
+    first = wide[0] - 5 * torch.arange(32) + 2
+    return torch.cat([first, wide[1] + 16 * torch.arange(16) + 16])
 
 
 def _pointers(x: Tensor, y: Tensor) -> Any:
@@ -226,7 +232,14 @@ ROWS = {
         lambda x: _into(rotated, x, N, like=x, BLOCK=32), lambda x: (x << 8) | ((x >> 24) & 255),
         (WORDS,),
     ),
-    "integers of 64 bits, and of one": Row(_integers, _wanted_integers, (X,)),
+    "integers, also of one bit": Row(
+        lambda x: _integers(x, (3, 7)),
+        lambda x: _wanted_integers(x, (3, 7)), (X,),
+    ),
+    "integers of 64 bits": Row(
+        lambda x: _integers(x, (2**40 + 3, 2**31)),
+        lambda x: _wanted_integers(x, (2**40 + 3, 2**31)), (X,),
+    ),
     "pointers that loops and branches choose": Row(_pointers, _wanted_pointers, (X, Y)),
     "descriptors of both kinds": Row(_blocks, lambda x, y: (x + y) * 2, (GRID, GRID + 1)),
     "reset_to_zero": Row(_summed, lambda x: x.sum()[None] * 2, (X,)),
@@ -244,7 +257,11 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ROWS)
+LARGE_INTEGERS = needs_torch("2.12", "finds no type for an integer from 2**31 on")
+MARKS = {"integers of 64 bits": LARGE_INTEGERS}
+
+
+@pytest.mark.parametrize("name", [pytest.param(row, marks=MARKS.get(row, ())) for row in ROWS])
 def test_a_kernel_of_the_program_in_a_graph(name: str, request: pytest.FixtureRequest) -> None:
     row = ROWS[name]
     if row.of == _blocks:
@@ -394,16 +411,49 @@ def _tuned_add(x: Tensor, y: Tensor) -> Tensor:
     return out
 
 
+def _exported(of: Callable[..., Tensor], strict: bool) -> Any:
+    size = {0: torch.export.Dim("n", min=2, max=4096)}
+    sizes = {"x": size, "y": size}
+    return torch.export.export(_Module(of), (X, Y), dynamic_shapes=sizes, strict=strict).module()
+
+
 @pytest.mark.parametrize("of, strict", [(_add, True), (_tuned_add, True), (add_op, False)])
 def test_exported_programs(of: Callable[..., Tensor], strict: bool) -> None:
-    size = {0: torch.export.Dim("n", min=2, max=4096)}
-    program = torch.export.export(
-        _Module(of), (X, Y), dynamic_shapes={"x": size, "y": size}, strict=strict
-    )
-    run = program.module()
+    run = _exported(of, strict)
     for n in (100, 37):
         for each in (run, torch.compile(run)):
             torch.testing.assert_close(each(X[:n], Y[:n]), 2 * (X[:n] + Y[:n]))
+
+
+@pytest.mark.parametrize("generated", [False, True])
+def test_dynamo_leaves_launches_as_they_are(generated: bool, tmp_path: Path) -> None:
+    """And the compiler, which a launch calls. On a GPU launches are generated; such a launch hands
+    tensors of the CPU over to the slow path, which needs no GPU."""
+
+    @triton.jit
+    def kernel(a, b, out, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        sums = tl.load(a + at, mask=at < n) + tl.load(b + at, mask=at < n)
+        tl.store(out + at, sums, mask=at < n)
+
+    def of(x: Tensor, y: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        tuned[(4,)](x, y, out, x.numel())
+        return out
+
+    tuned = triton.autotune([triton.Config({"BLOCK": 32})], key=[])(kernel)
+    run = _exported(of, True)
+    if generated:
+        kernel.fast_path = fast_path.generated(kernel, {}, (*[TORCH] * 3, OTHER, OTHER))[1]
+    torch._dynamo.utils.clear_compilation_metrics()
+    with proton.knobs.cache.scope():
+        proton.knobs.cache.dir = str(tmp_path)  # so that there is something to compile
+        for n in (100, 37):
+            found = torch.compile(run)(X[:n], Y[:n])
+            torch.testing.assert_close(found, 2 * (X[:n] + Y[:n]))
+    seen = {each.co_filename for each in torch._dynamo.utils.get_compilation_metrics()}
+    assert seen
+    assert not [file for file in seen if str(Path(proton.__file__).parent) in file]
 
 
 def test_graphs_of_fx() -> None:

@@ -10,8 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._inductor.utils import run_and_get_code
 
+from tests.torch_compile.conftest import needs_torch
+
 # Options -> what the code has then, of the file or of a kernel; "" where that depends.
-OPTIONS: list[tuple[dict[str, Any], str]] = [
+OPTIONS: list[Any] = [
     ({"triton.multi_kernel": 3}, "multi_kernel"),
     ({"triton.use_block_ptr": True}, "tl.make_block_ptr"),
     ({"triton.use_tensor_descriptor": True, "assume_aligned_inputs": True}, ""),
@@ -21,7 +23,11 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"triton.mix_order_reduction": True}, ""),
     ({"triton.native_matmul": True}, ""),
     ({"triton.codegen_upcast_to_fp32": False, "emulate_precision_casts": True}, ""),
-    ({"combo_kernels": True, "benchmark_combo_kernel": False}, ""),
+    pytest.param(
+        {"combo_kernels": True, "benchmark_combo_kernel": False},
+        "",
+        marks=needs_torch("2.10", "leaves the functions of scans out of combined kernels"),
+    ),
     ({"coordinate_descent_tuning": True}, "coordinate_descent_tuning': True"),
     ({"memory_planning": True, "memory_pool": "combined"}, ""),
     ({"nan_asserts": True, "size_asserts": True, "debug_index_asserts": True}, ""),

@@ -27,7 +27,7 @@ from torch._inductor import config
 from torch._inductor.runtime import triton_heuristics
 from triton.backends.compiler import GPUTarget
 
-from tests.torch_compile.conftest import DEVICE, check_on_gpu
+from tests.torch_compile.conftest import DEVICE, check_on_gpu, needs_torch
 
 ON_GPU = DEVICE == "cuda"
 _ON_ANY_DEVICE = inspect.getsource(lowering.flex_attention).replace('.type == "cpu"', '.type == ""')
@@ -61,6 +61,7 @@ def templates(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 _TEMPLATES = {
     "max_autotune": True,
     "max_autotune_gemm_backends": "TRITON",
+    "max_autotune_conv_backends": "TRITON",
     "benchmark_epilogue_fusion": ON_GPU,  # torch measures it on GPUs only
     "test_configs.max_mm_configs": 3,
 }
@@ -79,7 +80,9 @@ PRODUCTS: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] =
 def test_products_of_templates(name: str, templates: None, compiled: Any) -> None:
     of, shapes = PRODUCTS[name]
     inputs = [torch.randn(shape) for shape in shapes]
-    with config.patch(_TEMPLATES):
+    # As they are cuDNN takes TF32 for fp32, and torch's template for convolutions does not.
+    as_the_template = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+    with config.patch(_TEMPLATES), as_the_template:
         _equal(torch.compile(of, fullgraph=True)(*inputs), of(*inputs))
     check_on_gpu(compiled)
 
@@ -121,7 +124,7 @@ def test_flex_attention_and_its_gradients(name: str, templates: None, compiled: 
     def of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         # On a CPU torch's forward writes the logarithms of the sums, which the backward pass
         # reads, only if the program wants them.
-        return flex.flex_attention(q, k, v, return_lse=True, **options)[0]
+        return flex.flex_attention(q, k, v, return_aux=flex.AuxRequest(lse=True), **options)[0]
 
     inputs = [x.detach().requires_grad_(name != "one query") for x in (q, k, v)]
     found, wanted = torch.compile(of, fullgraph=True)(*inputs), of(*inputs)
@@ -159,8 +162,15 @@ def test_launches_of_cuda_graphs() -> None:
     _equal(found, layer.linear.weight.grad)
 
 
+@pytest.fixture
+def kept_for_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels lie where torch's static launcher looks for them."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("PROTON_CACHE_DIR")
+
+
 @needs_gpu
-def test_launches_by_torchs_static_launcher() -> None:
+def test_launches_by_torchs_static_launcher(kept_for_torch: None) -> None:
     kind = "triton" if hasattr(config, "use_static_triton_launcher") else "cuda"
     layer, x = Layer(), torch.randn(33, 64)
     with config.patch({f"use_static_{kind}_launcher": True}):
@@ -200,13 +210,9 @@ def _types_in_a_worker(asked: dict[str, bool]) -> str | None:
         return None if launcher is None else launcher.arg_tys
 
 
-def test_processes_that_compile_are_told_whose_launcher_is_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_that_compile_are_told_whose_launcher_is_wanted(kept_for_torch: None) -> None:
     if not hasattr(triton_heuristics.StaticTritonCompileResult, "can_statically_launch"):
         pytest.skip("this torch has another one")
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv("PROTON_CACHE_DIR")
     forked = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(1, mp_context=forked) as pool:
         for wanted, types in ((config.use_static_cuda_launcher, None), (True, "OOi")):
@@ -215,13 +221,11 @@ def test_processes_that_compile_are_told_whose_launcher_is_wanted(
 
 
 def test_the_static_launcher_finds_kernels_where_the_program_asks_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept_for_torch: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By torch's own test of a kernel for a GPU, which needs none."""
     if not hasattr(triton_heuristics.StaticTritonCompileResult, "can_statically_launch"):
         pytest.skip("this torch has another one")
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv("PROTON_CACHE_DIR")
     block = iter(2**n for n in range(4, 12))
 
     def found(kernel: Any = doubled_kernel) -> Any:
@@ -238,6 +242,9 @@ def test_the_static_launcher_finds_kernels_where_the_program_asks_for_it(
             assert found(by_maps_kernel) is None  # takes tensor maps, which torch does not give
             with config.patch(strict_static_cuda_launcher=True):
                 assert found(doubled_kernel) is not None
+                # Torch has a folder for each graph, where it keeps none of them.
+                monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "another"))
+                assert _launched_statically(doubled_kernel, 64) is not None
 
     contextvars.Context().run(check)  # in which no option is set
 
@@ -268,6 +275,7 @@ def test_the_wrapper_in_cpp() -> None:
         _equal(torch.compile(layer)(x), layer(x))
 
 
+@needs_torch("2.13", "writes a CPU's kernel as Python into the file in C++")
 @pytest.mark.skipif(ON_GPU, reason="of the CPU")
 def test_aotinductor_is_refused_on_the_cpu(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r'config\.cpu_backend = "cpp"'):

@@ -18,7 +18,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import proton
 from proton.runtime.cpu import interpreted
-from tests.torch_compile.conftest import DEVICE
+from tests.torch_compile.conftest import DEVICE, needs_torch
 
 
 @triton.jit
@@ -105,11 +105,24 @@ HALF: tl.constexpr = tl.constexpr(0.5)
 integer_of = triton.constexpr_function(tl.core.get_int_dtype)
 
 
+@triton.constexpr_function
+def next_of(number):
+    return number + 1
+
+
 @triton.jit
 def names_kernel(x_ptr, out_ptr, n, dtype: tl.constexpr, BLOCK: tl.constexpr):
     """Names that torch has to bring along into the file that it writes."""
     at = tl.arange(0, BLOCK)
-    x = fast_dividef(tl.load(x_ptr + at, mask=at < n), 4.0) * HALF
+    x = fast_dividef(tl.load(x_ptr + at, mask=at < n), 2.0) * HALF * next_of(1)
+    tl.store(out_ptr + at, x.to(dtype), mask=at < n)
+
+
+@triton.jit
+def bits_kernel(x_ptr, out_ptr, n, dtype: tl.constexpr, BLOCK: tl.constexpr):
+    """A function of Triton's, and dtypes that it names."""
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
     bits = x.to(integer_of(bitwidth=x.dtype.primitive_bitwidth, signed=True), bitcast=True)
     tl.store(out_ptr + at, bits.to(dtype, bitcast=True), mask=at < n)
 
@@ -153,17 +166,31 @@ def test_torch_learns_which_descriptors_a_kernel_stores_through() -> None:
 
 
 @pytest.mark.usefixtures("host_descriptors")
-def test_descriptors_and_names_of_the_program_are_in_one_graph_with_torchs() -> None:
+def test_descriptors_of_the_program_are_in_one_graph_with_torchs() -> None:
     def of(x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(x)
         pair = (TensorDescriptor.from_tensor(t, [16]) for t in (x, out))
         blocks_kernel[(4,)](*pair, BLOCK=16)
-        last = torch.empty_like(out)
-        names_kernel[(1,)](out, last, out.numel(), tl.float32, BLOCK=64)
-        return last + 1
+        return out + 1
 
     x = torch.randn(64)
-    torch.testing.assert_close(torch.compile(of, fullgraph=True)(x), x / 4 + 1)
+    torch.testing.assert_close(torch.compile(of, fullgraph=True)(x), 2 * x + 1)
+
+
+_NAMES_DTYPES = pytest.param(
+    bits_kernel, 1.0, marks=needs_torch("2.12", "asks a dtype for its __name__")
+)
+
+
+@pytest.mark.parametrize(("kernel", "factor"), [(names_kernel, 0.5), _NAMES_DTYPES])
+def test_names_of_the_program_are_in_one_graph_with_torchs(kernel: Any, factor: float) -> None:
+    def of(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        kernel[(1,)](x * 1, out, out.numel(), tl.float32, BLOCK=64)
+        return out + 1
+
+    x = torch.randn(64)
+    torch.testing.assert_close(torch.compile(of, fullgraph=True)(x), factor * x + 1)
 
 
 def test_kernels_of_the_program_are_in_one_graph_with_torchs() -> None:

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from proton.backends.nvidia.machine_code import with_plain_symbol
@@ -33,13 +33,14 @@ from proton.trace.model import OPERATOR
 
 _PROVENANCE = "INDUCTOR_PROVENANCE"
 # Where `self` is a kernel, or a tuned one: Dynamo, which knows no attributes of these, takes each
-# for one that is not None.
+# for one that is not None. What these call, the compiler too, is nothing for it either.
 _OF_KERNELS = (
     "proton.runtime.launch.jit",
     "proton.runtime.launch.placed",
     "proton.runtime.launch.specializations",
     "proton.runtime.tuning.autotuner",
 )
+_OF_GPUS = "proton.runtime.nvidia"  # the code that it generates has this folder, too
 _STATIC = ("cuda", "triton")  # what torch's options of its static launcher are called by
 _TRIES = "torch/_inductor/runtime/benchmarking.py"
 _FRAMES = 16  # between a call in Inductor's code and a launch, at most
@@ -60,8 +61,26 @@ def watch(name: str) -> ImportWatch:
 
 
 def _leave_launches(rules: ModuleType) -> None:
-    for name in _OF_KERNELS:
+    for name in (*_OF_KERNELS, _OF_GPUS):
         rules.add(name)
+    frames: Any = importlib.import_module("torch._C._dynamo.eval_frame")
+    if not hasattr(frames, "set_code_exec_strategy"):
+        return  # before torch 2.7 Dynamo asks about each function that they call
+    skip = frames._FrameAction.SKIP
+    for name in _OF_KERNELS:
+        for code in _codes(importlib.import_module(name)):
+            frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))
+
+
+def _codes(module: ModuleType) -> set[CodeType]:
+    """Of the functions of a module, and of its classes."""
+    found = [each for each in vars(module).values() if _is_of(each, module)]
+    found += [each for owner in found if isinstance(owner, type) for each in vars(owner).values()]
+    return {each.__code__ for each in found if isinstance(each, FunctionType)}
+
+
+def _is_of(value: object, module: ModuleType) -> bool:
+    return getattr(value, "__module__", None) == module.__name__
 
 
 def _launch_by_proton(config: Any) -> None:

@@ -68,7 +68,8 @@ class Decorated(KernelInterface, ABC):
 
     def named(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """All arguments and options that were given, by name."""
-        return dict(zip(self.arg_names, args, strict=False)) | kwargs
+        # torch traces this in graphs, and 2.9 takes any value of `strict` for True.
+        return dict(zip(self.arg_names, args)) | kwargs  # noqa: B905
 
     def __deepcopy__(self, memo: object) -> Self:
         """The same one, as of the kernel."""

@@ -29,7 +29,7 @@ from proton.runtime.nvidia.arguments import (
     read_other,
     read_pointer,
 )
-from proton.runtime.nvidia.variant import GPUVariant
+from proton.runtime.nvidia.variant import GPUVariant, run_generated
 from proton.runtime.session import session as sessions
 
 NAME = "cuda"  # of the back end
@@ -207,7 +207,7 @@ def generated(
     )
     prefix = _free_prefix(names)
     namespace: dict[str, Any] = {prefix + name: value for name, value in ours.items()}
-    exec(source.replace("$", prefix), namespace)
+    run_generated(source.replace("$", prefix), namespace)
     launch = namespace["launch"]
     launch.__qualname__ = kernel.__name__  # for Python's errors of a call
     return namespace["read"], launch

@@ -143,13 +143,19 @@ def _configuration(kernel: GPUKernel) -> dict[str, int]:
     }
 
 
+def run_generated(source: str, namespace: dict[str, Any]) -> None:
+    """Runs code that defines functions. They are of this folder to who asks where they are from,
+    as torch's Dynamo does, which leaves what lies there as it is."""
+    exec(compile(source, f"{__file__}: generated", "exec"), namespace)
+
+
 @functools.cache
 def _maker(source: str, names: tuple[str, ...]) -> Callable[..., Callable[..., None]]:
     """The function that makes a launch from what a kernel has of its own, by name: Python compiles
     the code once for all kernels that take arguments of the same kinds."""
     namespace: dict[str, Any] = {}
     lines = source.strip().replace("\n", "\n    ")
-    exec(f"def make({', '.join(names)}):\n    {lines}\n    return launch", namespace)
+    run_generated(f"def make({', '.join(names)}):\n    {lines}\n    return launch", namespace)
     maker: Callable[..., Callable[..., None]] = namespace["make"]
     return maker
 
