@@ -21,7 +21,7 @@ from proton.dialect.mlir import Block, Operation, Value, ir, scf
 from proton.dialect.regions import ForLoop, If, is_inside, loop_around
 from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, Multiplies, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import all_ops, defining_op, parent_of
+from proton.dialect.walk import all_ops, defining_op, parent_of, producer_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, plan
 from proton.layout.reduction import plan_reduction
@@ -173,21 +173,20 @@ class _Preferences:
         computed from has fewer bytes to move, or none."""
         self.moved.clear()
         for op in reversed(all_ops(function)):
-            if not (has(op, Elementwise) and cost(op) > Cost.INDEX and len(op.results) == 1):
+            if not has(op, Elementwise) or len(op.results) != 1:
                 continue
-            result = op.results[0]
+            result, is_index = op.results[0], cost(op) <= Cost.INDEX
             own, targets = self.layouts.get(result), set(map(self._target, _uses(result)))
             target = targets.pop() if len(targets) == 1 else None
             if own is None or target is None or own == target:
                 continue
             if of_ranges := self._of_ranges(result):
                 self.layouts |= dict.fromkeys(of_ranges, target)
-            elif self._to_move(result, own, target) < _moved(result, own, target):
+            elif not is_index and self._to_move(result, own, target) < _moved(result, own, target):
                 self.layouts[result] = target
 
     def _of_ranges(self, value: Value) -> set[Value]:
-        """A value and what it is computed from, element by element, if that is ranges and constants
-        in the end, and only what is found takes it: random numbers, say; else nothing."""
+        """A value and all that it is computed from, if nothing else takes it, and it is ranges."""
         found, pending = {value}, [value]
         while pending:
             op = defining_op(pending.pop())
@@ -196,8 +195,8 @@ class _Preferences:
             new = {v for v in map(through, op.operands) if self.of(v) is not None} - found
             found |= new
             pending += new
-        inner = (use.owner for v in found - {value} for use in _uses(v))
-        is_all = all(op.results and op.results[0] in found for op in inner)
+        takers = {use.owner.operation for v in found - {value} for use in _uses(v)}
+        is_all = takers <= {producer_of(v) for v in found}
         return found if is_all and len({self.layouts[v] for v in found}) == 1 else set()
 
     def _target(self, use: ir.OpOperand) -> LinearLayout | None:
