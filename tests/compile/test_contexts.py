@@ -1,10 +1,15 @@
 """Whose context is current: CUDA's stack of contexts, as a stand-in keeps it."""
 
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from proton.base.errors import LaunchError
+from proton.runtime.backend import default_backend
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.backend import NVIDIABackend
 
 SUCCESS = 0
 DEVICE_OF = {10: 0, 11: 1, 20: 0}  # primary contexts of two devices, and another one of the first
@@ -114,3 +119,50 @@ def test_a_broken_context_is_asked_for_nothing(installed: Any) -> None:
     contexts.broken.add(10)
     with cuda.on_device(0):
         assert contexts.stack == [10]
+
+
+class Forked:
+    """A driver of which processes have been told; one that is forked from them cannot use it."""
+
+    def __init__(self) -> None:
+        self.process: int | None = None
+
+    def cuInit(self, _: int) -> tuple[int]:
+        self.process = self.process or os.getpid()
+        return (SUCCESS if self.process == os.getpid() else 3,)
+
+    def cuDeviceGetCount(self) -> tuple[int, int]:
+        return SUCCESS, 2
+
+
+@pytest.fixture
+def of_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    driver = Forked()
+    monkeypatch.setattr(cuda, "_driver", lambda: driver)
+    cuda._devices.cache_clear()
+    yield
+    cuda._devices.cache_clear()
+
+
+@pytest.mark.usefixtures("of_processes")
+def test_a_forked_process_has_gpus_that_it_cannot_use() -> None:
+    """As those in which torch compiles: it must not run elsewhere instead."""
+    found = NVIDIABackend()
+    assert cuda.device_count() == 2
+    assert found.is_there()
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        said = [str(found.is_there()), str(cuda.device_count()), default_backend().name]
+        try:
+            cuda.check_usable()
+        except LaunchError as problem:
+            said.append(str(problem))
+        os.write(writer, "\n".join(said).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        is_there, count, name, problem = pipe.read().split("\n")
+    assert (is_there, count, name) == ("True", "0", "cuda")
+    assert "forked from one that uses GPUs" in problem
+    assert "spawn" in problem

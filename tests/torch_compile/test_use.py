@@ -18,6 +18,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import proton
 from proton.runtime.cpu import interpreted
+from proton.runtime.nvidia import cuda
 from tests.torch_compile.conftest import DEVICE, needs_torch
 
 
@@ -369,7 +370,8 @@ import torch
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-torch._inductor.config.cpu_backend = "triton"
+if sys.argv[2] == "cpu":
+    torch._inductor.config.cpu_backend = "triton"
 torch._inductor.config.compile_threads = int(sys.argv[1])
 if sys.argv[1] != "1":
     AsyncCompile.use_process_pool()  # starts it
@@ -381,7 +383,7 @@ def noted(self, *args, **kwargs):
     kinds.append(type(self.fn).__name__)
     return run(self, *args, **kwargs)
 CachingAutotuner.run = noted
-x = torch.randn(40, 33)
+x = torch.randn(40, 33, device=sys.argv[2])
 of = lambda x: torch.softmax(x * 3, -1).sum(0)
 torch.testing.assert_close(torch.compile(of, fullgraph=True)(x), of(x))
 print(sorted(set(kinds)), any("triton_" in text for text in emitted))
@@ -399,7 +401,7 @@ def test_processes_that_compile_and_caches_on_disk(tmp_path: Path) -> None:
     environment = os.environ | more | {"PYTHONPATH": path}
     del environment["PROTON_CACHE_DIR"]  # kernels lie where torch looks for them
     for threads, kind in (("2", "LateFunction"), ("1", "JITFunction"), ("1", "JITFunction")):
-        command = [sys.executable, str(tmp_path / "program.py"), threads]
+        command = [sys.executable, str(tmp_path / "program.py"), threads, DEVICE]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr[-3000:]
         assert done.stdout.strip() == f"['{kind}'] False"
@@ -407,6 +409,56 @@ def test_processes_that_compile_and_caches_on_disk(tmp_path: Path) -> None:
         moved = kernels.rename(tmp_path / f"{len(list(tmp_path.iterdir()))}")
         if threads == "2":
             moved.rename(kernels)
+
+
+OF_GPU = """
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers, triton_heuristics
+from torch._inductor.runtime.hints import DeviceProperties
+
+triton_helpers.set_driver_to_gpu()
+device = DeviceProperties(
+    type="cuda", index=0, multi_processor_count=132, cc=90, major=9, warp_size=32,
+    regs_per_multiprocessor=65536, max_threads_per_multi_processor=2048,
+)
+
+@triton_heuristics.pointwise(
+    size_hints={"x": 4096},
+    filename=__file__,
+    triton_meta={
+        "signature": {"x": "*fp32", "y": "*fp32", "xnumel": "i32", "XBLOCK": "constexpr"},
+        "device": device,
+        "constants": {},
+        "configs": [{(0,): [["tt.divisibility", 16]], (1,): [["tt.divisibility", 16]]}],
+    },
+    inductor_meta={"grid_type": "Grid1D", "kernel_name": "added", "mutated_arg_names": []},
+    min_elem_per_thread=0,
+)
+@triton.jit
+def added(x, y, xnumel, XBLOCK: tl.constexpr):
+    i = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+    tl.store(y + i, tl.load(x + i, i < xnumel) + 1.0, i < xnumel)
+"""
+
+
+def test_processes_that_compile_for_a_gpu_that_they_cannot_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are forked from one that torch has asked for the GPU's properties."""
+    from torch._inductor.runtime.compile_tasks import _reload_python_module
+
+    monkeypatch.setattr(cuda, "_devices", lambda: (cuda._NOT_INITIALIZED, 0))
+    file = tmp_path / "added.py"
+    file.write_text(OF_GPU)
+    before = triton.runtime.driver.active
+    try:
+        kernel = _reload_python_module("added_of_gpu", str(file)).added
+        kernel.precompile(warm_cache_only=True)
+    finally:
+        triton.runtime.driver.set_active(before)
+    assert kernel.compile_results
+    assert all(b".nv.info" in found.kernel.asm["cubin"] for found in kernel.compile_results)
 
 
 def test_tritonparse_follows_compilations_and_launches(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ class NVIDIABackend(Backend):
     plug_in = "nvidia"
 
     def is_there(self) -> bool:
-        return cuda.device_count() > 0
+        # Processes that torch forks to compile are for the GPU that they cannot use.
+        return cuda.device_count() > 0 or cuda.was_used_ahead_of_fork()
 
     def owns(self, value: object) -> bool:
         return is_on_gpu(value)

@@ -7,6 +7,7 @@ Launches go to `cuLaunchKernelEx` through ctypes: it takes one prepared block of
 import contextlib
 import ctypes
 import functools
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from proton.base.errors import LaunchError, ProtonError
 from proton.base.packages import missing
 from proton.base.targets import ARCHITECTURES, GPUTarget
 
+_NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED: behind `cuInit` a fork is the only cause
 STATIC_SHARED = 48 * 1024  # bytes; a kernel must opt in to more
 
 
@@ -55,15 +57,30 @@ def raise_error(status: int, doing: str) -> None:
 
 
 @functools.cache
-def device_count() -> int:
-    """GPUs that this process can use; 0 where there is no driver."""
+def _devices() -> tuple[int | None, int]:
+    """(what the driver says when it is asked for GPUs, how many there are); None without one."""
     try:
         driver = _driver()
-        if int(driver.cuInit(0)[0]):
-            return 0
-        return int(_call(driver.cuDeviceGetCount))
+        status, count = int(driver.cuInit(0)[0]), 0
+        if not status:
+            status, count = map(int, driver.cuDeviceGetCount())
     except (ImportError, RuntimeError):  # what cuda.bindings raises where libcuda is missing
-        return 0
+        return None, 0
+    return status, 0 if status else count
+
+
+os.register_at_fork(after_in_child=_devices.cache_clear)
+
+
+def device_count() -> int:
+    """GPUs that this process can use; 0 where there is no driver."""
+    return _devices()[1]
+
+
+def was_used_ahead_of_fork() -> bool:
+    """True in a process that was forked from one that uses GPUs: they are there, and this process
+    cannot use them."""
+    return _devices()[0] == _NOT_INITIALIZED
 
 
 @functools.cache
@@ -77,6 +94,17 @@ def target_of(device: int) -> GPUTarget:
     return GPUTarget("cuda", arch)
 
 
+def check_usable() -> None:
+    """Raises LaunchError where this process can use no GPU."""
+    if was_used_ahead_of_fork():
+        raise LaunchError(
+            "this process was forked from one that uses GPUs, and CUDA is of one process: start it "
+            "by the method spawn (multiprocessing.get_context)"
+        )
+    if not device_count():
+        raise LaunchError("there is no GPU: no CUDA driver, or no device that it may use")
+
+
 def current_device() -> int:
     """torch's current device where torch is loaded, and its context is current then; else the
     device whose context is current; device 0's primary context becomes it if none is."""
@@ -87,8 +115,7 @@ def current_device() -> int:
         enter_primary_context(device)
         return device
     driver = _driver()
-    if not device_count():
-        raise LaunchError("there is no GPU: no CUDA driver, or no device that it may use")
+    check_usable()
     if not int(_call(driver.cuCtxGetCurrent)):
         enter_primary_context(0)
     return int(_call(driver.cuCtxGetDevice))
