@@ -1,7 +1,7 @@
 """`proton-compile`: a kernel as C source, compiled ahead of time; needs no GPU and no Python later.
 
-Like `triton.tools.compile`. What it writes is NAME.h and NAME.c, and for the CPU NAME.o; `NAME`
-is the kernel's, what it was compiled for as a hash, and its hints. `proton-link` makes one
+Like `triton.tools.compile`. What it writes is NAME.h and NAME.c, and for the CPU NAME.kernel.o;
+`NAME` is the kernel's, what it was compiled for as a hash, and its hints. `proton-link` makes one
 function of several.
 """
 
@@ -218,7 +218,9 @@ def _files(
                 "one after the other"
             )
         files["c"] = ahead_sources.cpu_source(variant, grid, constants).encode()
-        files["o"] = object_with_one_symbol(kernel.asm["llir"], symbol, f"{variant.name}_range")
+        files["kernel.o"] = object_with_one_symbol(
+            kernel.asm["llir"], symbol, f"{variant.name}_range"
+        )
         return files
     if kernel.metadata["tensor_maps"]:
         raise ProtonError(

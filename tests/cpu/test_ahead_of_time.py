@@ -88,6 +88,16 @@ def built(folder: Path, program: str, *objects: Path) -> Path:
     return folder / "main"
 
 
+def test_objects_of_a_kernels_c_files_lie_beside_its_code(folder: Path) -> None:
+    compiled(folder, "*fp32, *fp32, *fp32, i32, i32, fp32, 64")
+    (kernel,) = folder.glob("*.o")
+    code = kernel.read_bytes()
+    gcc = shutil.which("gcc") or pytest.skip("there is no gcc")
+    subprocess.run([gcc, "-c", *map(str, folder.glob("*.c"))], cwd=folder, check=True)
+    assert kernel.read_bytes() == code
+    assert len(list(folder.glob("*.o"))) == 2
+
+
 def test_a_c_program_runs_kernels_of_the_cpu(folder: Path) -> None:
     for signature in (
         "*fp32, *fp32, *fp32, i32, i32, fp32, 64",
