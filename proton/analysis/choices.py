@@ -256,13 +256,20 @@ class RisingChoice:
     has_value: bool = False
 
 
+def _is_of_indices(block: Block) -> bool:
+    """True of pairs of a value, which is no 8-bit float, and an integer."""
+    value, *others = [argument.type for argument in block.arguments]
+    is_small = isinstance(value, ir.FloatType) and value.width < _LEAST_BITS
+    return len(others) == 3 and isinstance(others[0], ir.IntegerType) and not is_small
+
+
 def rising_choice(block: Block) -> RisingChoice | None:
     """How a region chooses pairs of a value and an index where the right index is the greater one;
     None where no comparison says so."""
-    arguments = list(block.arguments)
-    if len(arguments) != 4 or not isinstance(arguments[1].type, ir.IntegerType):
+    if not _is_of_indices(block):
         return None
-    region, samples = _Region(block), _samples_of(arguments[0].type)
+    type_ = block.arguments[0].type
+    region, samples = _Region(block), _samples_of(type_)
     values, indices = list[bool](), list[bool]()
     for sample in samples:
         found = region([sample, _RISING])
@@ -271,7 +278,7 @@ def rising_choice(block: Block) -> RisingChoice | None:
         values.append(found[0].right)
         indices.append(found[1].right)
     pair: list[_Known] = [_Argument(0, False), _Argument(0, True)]
-    predicates = _OF_FLOATS if isinstance(arguments[0].type, ir.FloatType) else _OF_INTEGERS
+    predicates = _OF_FLOATS if isinstance(type_, ir.FloatType) else _OF_INTEGERS
     for predicate, relations in predicates.items():
         holds = _comparison(relations, predicate in _UNSIGNED)
         if [holds([sample], pair) for sample in samples] == indices:
@@ -285,11 +292,11 @@ def rising_choice(block: Block) -> RisingChoice | None:
 def least_index(block: Block) -> NaN | None:
     """What wins where a region of two values and their indices gives an extremum, and the least
     index of values that are equal to it, or of NaN; None where it does not."""
-    arguments = list(block.arguments)
-    if len(arguments) != 4 or not isinstance(arguments[1].type, ir.IntegerType):
+    if not _is_of_indices(block):
         return None
-    region, is_maximum, wins = _Region(block), set[bool](), set[NaN]()
-    for sample in _samples_of(arguments[0].type):
+    region, wins = _Region(block), set[NaN]()
+    is_maximum: tuple[set[bool], ...] = set(), set()  # of numbers with a sign, and without
+    for sample in _samples_of(block.arguments[0].type):
         relation = _relation(*sample)
         for indices in (_RISING, _swapped(_RISING), _EQUAL):
             found = region([sample, indices])
@@ -301,10 +308,12 @@ def least_index(block: Block) -> NaN | None:
             elif relation == "u":
                 wins.add(NaN.WINS if sample[value] != sample[value] else NaN.LOSES)
             else:
-                is_maximum.add(sample[value] > sample[not value])
+                best, other = sample[value], sample[not value]
+                is_maximum[0].add(best > other)
+                is_maximum[1].add(best % _WORD > other % _WORD)
             if index != value and indices is not _EQUAL:
                 return None
-    if len(is_maximum) != 1 or len(wins) > 1:
+    if all(len(found) != 1 for found in is_maximum) or len(wins) > 1:
         return None
     return wins.pop() if wins else NaN.LOSES
 

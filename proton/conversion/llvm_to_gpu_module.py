@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
 from proton.dialect import isa
 from proton.dialect.attributes import KERNEL, KERNEL_PROFILE, LOOP_ANNOTATION
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Module, Operation, gpu, ir, llvm
 from proton.dialect.ttg import num_warps
+from proton.dialect.walk import all_ops
 from proton.passes import Pass, register
 
 GPU_MODULE = "kernel"
@@ -29,6 +31,7 @@ class LLVMToGPUModule(Pass):
     max_registers: int = 0
 
     def run(self, module: Module) -> None:
+        _check_all_is_lowered(module)
         threads = WARP_SIZE * num_warps(module)
         ops = [view.operation for view in module.body.operations]
         for op in ops:
@@ -62,6 +65,13 @@ class LLVMToGPUModule(Pass):
         else:
             attributes["passthrough"] = strings_attr(["noinline"])
             attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+
+
+def _check_all_is_lowered(module: Module) -> None:
+    """Raises PassError for an op that LLVM does not know: to translate it may end the process."""
+    for op in all_ops(module):
+        if not op.name.startswith(("llvm.", "nvvm.")):
+            raise PassError(f"{op.name} is left behind the lowering (at {op.location})")
 
 
 def _annotate(branch: Operation) -> None:

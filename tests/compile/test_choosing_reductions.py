@@ -170,6 +170,37 @@ def test_lanes_combine_in_any_order_where_the_choice_knows_none(
         assert at[0] == place
 
 
+@proton.jit
+def added(a, b):
+    return a + b
+
+
+@proton.jit
+def scan_one(x_ptr, out_ptr, combine: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.associative_scan(tl.load(x_ptr + i), 0, combine))
+
+
+@pytest.mark.parametrize("dtype", [tl.float8e5, tl.float8e4nv], ids=str)
+@pytest.mark.parametrize("combine", [least, added], ids=["choice", "sum"])
+@pytest.mark.parametrize("kernel", [reduce_one, scan_one], ids=["reduction", "scan"])
+def test_functions_of_8_bit_floats(
+    kernel: Any, combine: Any, dtype: Any, rng: np.random.Generator
+) -> None:
+    """Positive numbers, or few of one size, whose sums are exact whatever is added first."""
+    x = rng.integers(1, 0x7C, BLOCK).astype(np.uint8)
+    if combine is added:
+        x[:] = 0
+        x[rng.integers(0, BLOCK, 8)] = rng.choice([0x38, 0xB8], 8)
+    made = kernel.warmup(dtype, dtype, combine=combine, BLOCK=BLOCK, target=HOPPER, num_warps=WARPS)
+    outs = np.zeros((2, BLOCK if kernel is scan_one else 1), np.uint8)
+    run_on_arrays(made.asm["ptx"], (1, 1, 1), 32 * WARPS, made.shared, [x, outs[0]], rng)
+    arrays = (proton.reinterpret(codes, dtype) for codes in (x, outs[1]))
+    kernel[(1,)](*arrays, combine=combine, BLOCK=BLOCK)
+    assert combine is added or outs.all()
+    np.testing.assert_array_equal(*np.where(outs == 0x80, 0, outs))  # zeros of both signs
+
+
 ROWS, COLUMNS = tl.constexpr(16), tl.constexpr(32)
 SHAPE = ROWS.value, COLUMNS.value
 

@@ -6,7 +6,13 @@ and where it chooses values and their indices.
 
 from proton.analysis.choices import RisingChoice, chooses_alike, least_index
 from proton.conversion.ttg_to_llvm.core import values as v
-from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, lowers, needs_rule
+from proton.conversion.ttg_to_llvm.core.lowering import (
+    Lowering,
+    Site,
+    llvm_type,
+    lowers,
+    needs_rule,
+)
 from proton.dialect import isa, names_of, tt
 from proton.dialect.emit import remade
 from proton.dialect.mlir import Operation, Value, arith, ir
@@ -88,6 +94,8 @@ class RegionCode:
         site = Site(op, [operand.type for operand in scalar.operands])
         rule = self.ctx.hardware.rule(op)
         if rule is None or (op.name.startswith("arith.") and not needs_rule(site)):
+            for result in op.results:
+                result.set_type(v.like(result, llvm_type(v.element(result))))
             return list(op.results)
         if isa(op, arith.ConstantOp):
             return list(op.results)
