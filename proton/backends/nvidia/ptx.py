@@ -1,7 +1,7 @@
 """LLVM dialect to PTX, by the NVPTX target inside the MLIR wheel."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from proton.base import nvidia_tools as tools
@@ -21,6 +21,14 @@ _PRODUCT = re.compile(r"^\tmul\.wide\.([su]32) \t(%rd\d+), (%r\d+), (\d+);\n", r
 _ADDRESS = re.compile(r"^\tadd\.s64 \t(%rd\d+), (%rd\d+), (%rd\d+);", re.M)
 # Of a line what is ahead of a register that it writes, alone or in braces.
 _WRITES = re.compile(r"\s*(?:@!?%p\d+\s+)?[a-z][\w.:]*\s+(?:\{[^}]*)?")
+_INSTRUCTION = re.compile(r"\s*(?:@!?(%p\d+)\s+)?([a-z][\w.:]*)\s+(.*)")
+_REGISTER = re.compile(r"%[a-z]+\d+")
+# Instructions that give threads the same of the same numbers, and registers that tell them apart.
+_COMPUTES = re.compile(
+    r"(?:mov|add|sub|mul|mad|shl|shr|and|or|xor|not|neg|abs|min|max|div|rem|setp|selp|cvta?)\."
+    r"|ld\.param"
+)
+_OF_THREAD = re.compile(r"%(?:tid|laneid|warpid|lanemask|clock|globaltimer)")
 _FEW_ADDRESSES = 2  # of a base: for 15 of it a kernel of 577 instructions has 592
 _DOT = "wgmma.mma_async"
 _LABEL = re.compile(r"^(\$[\w$]+):", re.M)
@@ -101,7 +109,8 @@ def _with_uniform_bases(ptx: str, is_asked: Callable[[re.Match[str]], bool]) -> 
     ptxas adds to a uniform register then, which it loads ahead, and else to one of the thread, for
     which each thread waits behind what it computes: a kernel that stores numbers took 0.95 of its
     time so (H200, 0ccd119c, by what became benchmarks/gpu_small.py). An address takes an
-    instruction more, LEA twice for IMAD.WIDE, so elsewhere bases of many stay as they are.
+    instruction more, LEA twice for IMAD.WIDE, so elsewhere bases of many stay as they are, and so
+    do indices that all threads have in common, which take five instructions for one.
     """
     parameters = set(re.findall(r"ld\.param\.b64 \t(%rd\d+),", ptx))
     asked = {
@@ -118,18 +127,42 @@ def _with_uniform_bases(ptx: str, is_asked: Callable[[re.Match[str]], bool]) -> 
         line = ptx.rfind("\n", 0, use.start()) + 1
         writes[use[0]] += _WRITES.fullmatch(ptx, line, use.start()) is not None
 
+    of_threads = _of_threads(ptx)
+
     def fused(found: re.Match[str]) -> str:
         address, base, number = found.groups()
         if number not in products or found[0] not in asked:
             return found[0]
         kind, _, index, size = products[number].groups()
-        if writes[number] != 1 or writes[index] != 1:
+        if writes[number] != 1 or writes[index] != 1 or index not in of_threads:
             return found[0]
         uses[number] -= 1
         return f"\tmad.wide.{kind} \t{address}, {index}, {size}, {base};"
 
     ptx = _ADDRESS.sub(fused, ptx)
     return _PRODUCT.sub(lambda found: "" if uses[found[2]] == 1 else found[0], ptx)
+
+
+def _of_threads(ptx: str) -> set[str]:
+    """The registers that threads may have different numbers in: what they are told of themselves,
+    what memory and other threads give them, and what is computed from that."""
+    found, takers = set[str](), defaultdict[str, list[str]](list)
+    for line in ptx.splitlines():
+        if (instruction := _INSTRUCTION.match(line)) is None:
+            continue
+        predicate, name, operands = instruction.groups()
+        end = operands.find("}" if operands.startswith("{") else ",")
+        written = _REGISTER.findall(operands[:end])
+        if not _COMPUTES.match(name) or _OF_THREAD.search(operands):
+            found.update(written)
+        for register in (*_REGISTER.findall(operands[end:]), *filter(None, [predicate])):
+            takers[register] += written
+    waiting = list(found)
+    while waiting:
+        new = set(takers[waiting.pop()]) - found
+        found |= new
+        waiting += new
+    return found
 
 
 def _without_quote(escape: re.Match[str]) -> str:
