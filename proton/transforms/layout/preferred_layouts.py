@@ -30,7 +30,7 @@ from proton.layout.reduction import plan_reduction
 ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
 
 _REPEATS = tt.ExpandDimsOp, tt.BroadcastOp
-_DEPTH = 8  # ops between a value and what says a layout
+_DEPTH, _FAR = 8, 16  # ops between a value and what says a layout; between it and who takes it
 
 
 def through(value: Value) -> Value:
@@ -250,7 +250,7 @@ class _Preferences:
         return any(self._is_undecided(operand, depth - 1) for operand in op.operands)
 
     def _wanted(
-        self, value: Value, depth: int = _DEPTH, failed: dict[Value, int] | None = None
+        self, value: Value, depth: int = _FAR, failed: dict[Value, int] | None = None
     ) -> LinearLayout | None:
         """The layout of what a value, or what is computed from it element by element, is combined
         with, or in which an access takes it, or a loop carries it. `failed`: how deep it has been
@@ -277,7 +277,7 @@ class _Preferences:
             if not depth or not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp) or is_index):
                 continue
             for other in op.operands if not is_index else ():
-                if other != value and (given := self._given_of(other, depth)) is not None:
+                if other != value and (given := self._given_of(other, min(depth, _DEPTH))):
                     return given
             for result in op.results:
                 if is_tensor(result.type):
