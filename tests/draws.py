@@ -14,7 +14,15 @@ from hypothesis.internal.conjecture.engine import ConjectureRunner
 TIMES = int(os.environ.get("PROTON_TEST_FUZZ") or 1)
 IS_SEEDED = bool(os.environ.get("PROTON_TEST_SEED"))
 SEED = int(os.environ.get("PROTON_TEST_SEED") or 0)
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS") or 200 * TIMES)
+IS_FUZZ = TIMES > 1
+
+
+def _times(count: int) -> int:
+    """So many times as many; one half of them in `make test`, for whose seed they hold already."""
+    return count * TIMES if IS_FUZZ else -(-count // 2)
+
+
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS") or _times(200))
 
 settings.register_profile(
     "proton",
@@ -22,13 +30,13 @@ settings.register_profile(
     database=None,
     derandomize=not IS_SEEDED,
     print_blob=True,
-    max_examples=100 * TIMES,
+    max_examples=_times(100),
 )
 
 
 def examples(count: int) -> settings:
-    """Draws that many examples."""
-    return settings(max_examples=count * TIMES)
+    """Draws that many examples; one half of them in `make test`."""
+    return settings(max_examples=_times(count))
 
 
 # hypothesis draws the constants of all modules that the process has imported, too. What a process

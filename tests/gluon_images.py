@@ -141,7 +141,7 @@ def _drawn(rng: np.random.Generator, number: int, *, on_steps: bool) -> None:
 
 @check
 def pixels_by_tma(rng: np.random.Generator) -> None:
-    for number in range(18 * TIMES):
+    for number in range(9 * TIMES):  # each type, and each rank
         _drawn(rng, number, on_steps=True)
 
 

@@ -45,7 +45,7 @@ def products_of_rows(
 
 
 @pytest.mark.usefixtures("no_assembler")
-@kernels(16 * TIMES)
+@kernels(8 * TIMES)
 @given(
     count=st.integers(1, 5), stages=st.integers(1, 5), rows=st.integers(0, 3),
     element=st.sampled_from(["float16", "float32"]), warps=st.sampled_from([1, 2, 4, 8]),

@@ -105,7 +105,7 @@ class Source:
 def test_what_is_nobodys_is_not_missed(session_seed: int) -> None:
     rng = random.Random(session_seed)
     numbers = np.random.default_rng(session_seed)
-    for _ in range(15 * TIMES):
+    for _ in range(8 * TIMES):
         source = Source(rng).text()
         x = numbers.integers(-40, 40, 32, np.int32)
         n, m = (int(number) for number in numbers.integers(1, 9, 2))
