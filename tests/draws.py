@@ -17,12 +17,13 @@ SEED = int(os.environ.get("PROTON_TEST_SEED") or 0)
 IS_FUZZ = TIMES > 1
 
 
-def _times(count: int) -> int:
-    """So many times as many; one half of them in `make test`, for whose seed they hold already."""
+def times(count: int) -> int:
+    """How many examples a run draws: `make test`, which draws the same ones each time, half of the
+    count, and `make fuzz` so many times the count."""
     return count * TIMES if IS_FUZZ else -(-count // 2)
 
 
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS") or _times(200))
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS") or times(200))
 
 settings.register_profile(
     "proton",
@@ -30,13 +31,13 @@ settings.register_profile(
     database=None,
     derandomize=not IS_SEEDED,
     print_blob=True,
-    max_examples=_times(100),
+    max_examples=times(100),
 )
 
 
 def examples(count: int) -> settings:
-    """Draws that many examples; one half of them in `make test`."""
-    return settings(max_examples=_times(count))
+    """Draws so many examples, or half of them."""
+    return settings(max_examples=times(count))
 
 
 # hypothesis draws the constants of all modules that the process has imported, too. What a process
