@@ -27,7 +27,7 @@ from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of
 from tests.draws import PROGRAMS
-from tests.pairs import covering
+from tests.pairs import chosen
 
 ARGUMENTS = 6
 LAUNCH = 77  # the number of a launch in a slab
@@ -445,10 +445,9 @@ HOW = [
 @pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "behind, is_long, how",
-    covering(
-        {"behind": BEHIND, "is_long": [False, True], "how": HOW},
+    chosen(
+        {"behind": list(BEHIND), "is_long": [False, True], "how": HOW},
         "behind is_long",
-        "behind how",
         "is_long how",
     ),
     ids=str,
