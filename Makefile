@@ -18,7 +18,7 @@ WITHOUT := $(addprefix --no-emit-package ,cuda-bindings cuda-core cuda-pathfinde
 PYTEST ?=
 # Processes that run tests: one a core, or a number
 JOBS ?= auto
-# How many times as many random examples make fuzz draws as make test
+# Make fuzz draws this many times what tests count, of which make test draws half.
 FUZZ ?= 10
 
 # For pictures of Perfetto and of HTML pages

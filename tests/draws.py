@@ -1,7 +1,8 @@
 """From which seed tests draw, and how much.
 
 A run draws the same each time, so that a red gate is a fault of the change. `make fuzz` sets
-PROTON_TEST_FUZZ, which says how many times as many examples are drawn, and a seed of its own.
+PROTON_TEST_FUZZ, which says how many times a test's count of examples is drawn, of which other runs
+draw half, and a seed of its own.
 PROTON_TEST_SEED repeats one.
 """
 
