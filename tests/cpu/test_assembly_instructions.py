@@ -232,10 +232,9 @@ def samples(group: int, seed: int) -> list[Sample]:
     return [Sample(forms()[name], rng) for name in GROUPS[group] if is_chosen(name, rng)]
 
 
-# Of so many forms one, chosen anew with each seed; of those of other names one of so many.
-SHARE = {"set": 36, "setp": 36, "cvt": 9}
-OTHERS = 3
+# Of so many forms one, chosen anew with each seed; of those of other names each second.
+SHARE = {"set": 24, "setp": 24, "cvt": 6}
 
 
 def is_chosen(name: str, rng: random.Random) -> bool:
-    return not rng.randrange(SHARE.get(name.split(".")[0], OTHERS))
+    return not rng.randrange(SHARE.get(name.split(".")[0], 2))
