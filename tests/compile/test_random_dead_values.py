@@ -4,6 +4,7 @@ GPU, they do what the interpreter does, which drops nothing."""
 import random
 
 import numpy as np
+import pytest
 
 import proton
 from tests.compile.ptx.emulation import Emulation
@@ -102,6 +103,7 @@ class Source:
         return "\n".join([HEADER, *lines, f"    {ends}", ""])
 
 
+@pytest.mark.usefixtures("fuzz_assembler")
 def test_what_is_nobodys_is_not_missed(session_seed: int) -> None:
     rng = random.Random(session_seed)
     numbers = np.random.default_rng(session_seed)

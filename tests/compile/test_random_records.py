@@ -375,6 +375,7 @@ def check_equal(ring: np.ndarray, other: np.ndarray) -> None:
         assert np.array_equal(ring[name], other[name])
 
 
+@pytest.mark.usefixtures("fuzz_assembler")
 @pytest.mark.parametrize("number", range(1, PROGRAMS // 10, 2))
 def test_random_records(number: int, session_seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     print(f"rerun with PROTON_TEST_SEED={session_seed}")
@@ -390,6 +391,7 @@ def test_random_records(number: int, session_seed: int, monkeypatch: pytest.Monk
     check_program(body, warps, how, every, rng, has_room=rng.random() < 0.6)
 
 
+@pytest.mark.usefixtures("fuzz_assembler")
 @pytest.mark.parametrize("number", range(PROGRAMS // 40))
 def test_random_sampled_records(number: int, session_seed: int) -> None:
     """One iteration in so many of the innermost loop around a record, and what is in none."""
