@@ -1,7 +1,8 @@
 """From which seed tests draw, and how much.
 
 A run draws the same each time, so that a red gate is a fault of the change. `make fuzz` sets
-PROTON_TEST_FUZZ, which says how many times as many examples are drawn, and a seed of its own.
+PROTON_TEST_FUZZ, which says how many times a test's count of examples is drawn, of which other runs
+draw half, and a seed of its own.
 PROTON_TEST_SEED repeats one.
 """
 
@@ -14,7 +15,16 @@ from hypothesis.internal.conjecture.engine import ConjectureRunner
 TIMES = int(os.environ.get("PROTON_TEST_FUZZ") or 1)
 IS_SEEDED = bool(os.environ.get("PROTON_TEST_SEED"))
 SEED = int(os.environ.get("PROTON_TEST_SEED") or 0)
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS") or 200 * TIMES)
+IS_FUZZ = TIMES > 1
+
+
+def times(count: int) -> int:
+    """How many examples a run draws: `make test`, which draws the same ones each time, half of the
+    count, and `make fuzz` so many times the count."""
+    return count * TIMES if IS_FUZZ else -(-count // 2)
+
+
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS") or times(200))
 
 settings.register_profile(
     "proton",
@@ -22,13 +32,13 @@ settings.register_profile(
     database=None,
     derandomize=not IS_SEEDED,
     print_blob=True,
-    max_examples=100 * TIMES,
+    max_examples=times(100),
 )
 
 
 def examples(count: int) -> settings:
-    """Draws that many examples."""
-    return settings(max_examples=count * TIMES)
+    """Draws so many examples, or half of them."""
+    return settings(max_examples=times(count))
 
 
 # hypothesis draws the constants of all modules that the process has imported, too. What a process

@@ -18,7 +18,7 @@ from proton.gluon.language.nvidia.hopper import (
     warpgroup_mma,
 )
 from proton.gluon.nvidia.hopper import TensorDescriptor, TensorDescriptorIm2Col
-from tests.draws import TIMES
+from tests.draws import times
 
 FIRST = gl.constexpr(CachePolicy(l2=FractionalEvictionPolicy("evict_first", 0.5)))
 CHECKS: dict[str, Callable[[np.random.Generator], None]] = {}
@@ -141,13 +141,13 @@ def _drawn(rng: np.random.Generator, number: int, *, on_steps: bool) -> None:
 
 @check
 def pixels_by_tma(rng: np.random.Generator) -> None:
-    for number in range(18 * TIMES):
+    for number in range(times(18)):  # 9 have each type, and each rank
         _drawn(rng, number, on_steps=True)
 
 
 @check
 def pixels_from_between_the_steps(rng: np.random.Generator) -> None:
-    for number in range(9 * TIMES):
+    for number in range(times(18)):
         _drawn(rng, number, on_steps=False)
 
 

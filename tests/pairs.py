@@ -5,6 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tests.draws import IS_FUZZ
+
+
+def chosen(axes: dict[str, Sequence[Any]], *together: str, least: int = 2) -> list[tuple[Any, ...]]:
+    """The rows of `covering`; under `make fuzz` the whole product."""
+    if IS_FUZZ:
+        return list(itertools.product(*axes.values()))
+    return covering(axes, *together, least=least)
+
 
 def covering(
     axes: dict[str, Sequence[Any]], *together: str, least: int = 2

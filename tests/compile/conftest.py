@@ -18,6 +18,7 @@ from proton.base.targets import GPUTarget
 from proton.runtime.launch.jit import JITFunction
 from proton.schedule import planning
 from proton.transforms.hopper import describe_loads
+from tests.draws import IS_FUZZ
 
 
 @pytest.fixture
@@ -74,6 +75,13 @@ def no_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "Assembler", NoAssembler)
     monkeypatch.setattr(compiler, "loads_of", lambda *_: GlobalLoads(0, 0, 0))
     monkeypatch.setenv("PROTON_CACHE_DIR", os.environ["PROTON_CACHE_DIR"] + "-without-ptxas")
+
+
+@pytest.fixture
+def fuzz_assembler(request: pytest.FixtureRequest) -> None:
+    """Under `make fuzz` what is drawn is assembled, too."""
+    if not IS_FUZZ:
+        request.getfixturevalue("no_assembler")
 
 
 @pytest.fixture

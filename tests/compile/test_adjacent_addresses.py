@@ -122,6 +122,7 @@ def hashed(x_ptr, out_ptr, count, STEPS: tl.constexpr, ROWS: tl.constexpr, COLUM
     tl.store(out_ptr + rows * COLUMNS + columns, total)
 
 
+@pytest.mark.usefixtures("no_assembler")
 def test_an_address_of_many_steps_is_looked_at_once_for_each(rng: np.random.Generator) -> None:
     """By way of each use it would take 2**40 looks."""
     steps, count = 40, 2

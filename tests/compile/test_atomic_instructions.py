@@ -163,6 +163,7 @@ def poll(flag_ptr, out_ptr, SEM: tl.constexpr):
     tl.store(out_ptr, tl.atomic_poll(flag_ptr, 1, sem=SEM, scope="sys"))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("sem", ["relaxed", "acquire"])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float16", "float32"])
 def test_an_atomic_load_is_a_load(dtype: str, sem: str) -> None:

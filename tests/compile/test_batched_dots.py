@@ -10,6 +10,7 @@ import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
 from tests.compile.ptx.machine import run_on_arrays
+from tests.draws import times
 
 TYPES = {np.float16: tl.float16, np.float32: tl.float32, np.float64: tl.float64, np.int8: tl.int8}
 
@@ -41,10 +42,11 @@ def result_of(dtype: Any) -> Any:
     return np.float64 if dtype is np.float64 else np.float32
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: str(dtype.__name__))
 @pytest.mark.parametrize("is_batched", [False, True])
 def test_dots_are_those_of_numpy(dtype: Any, is_batched: bool, rng: np.random.Generator) -> None:
-    for _ in range(3):
+    for _ in range(times(3)):
         batch = int(rng.choice([1, 2, 4, 16])) if is_batched else 0
         m, n = (int(size) for size in rng.choice([1, 2, 4, 8, 16, 32], 2))
         k = int(rng.choice([16, 32]))

@@ -69,6 +69,7 @@ def taken_apart(x_ptr, out, M: tl.constexpr, N: tl.constexpr, A: tl.constexpr, T
     tl.store(out + rows * y.shape[1] + columns, y)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype", [tl.float16, tl.bfloat16], ids=str)
 @pytest.mark.parametrize("m, n", [(16, 16), (256, 1), (1, 256), (4, 1), (2, 1), (1, 1)])
 def test_every_byte_of_two_numbers_is_exact(

@@ -13,6 +13,7 @@ import proton.language as tl
 from proton.base.targets import GPUTarget
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
+from tests.pairs import chosen
 
 HOPPER = GPUTarget("cuda", 90)
 PROGRAMS, BLOCK = 3, 64
@@ -216,11 +217,19 @@ def test_dots_go_on_beside_branches(kernel: Any) -> None:
 
 
 @pytest.mark.usefixtures("no_assembler")
-@pytest.mark.parametrize("kernel", [by_offsets, by_pointers, sums_of_two, by_table, by_counter])
 @pytest.mark.parametrize(
-    ("m", "n", "k"), [(130, 80, 144), (64, 64, 64), (200, 144, 48), (30, 40, 24)]
+    "kernel, size",
+    chosen(
+        {
+            "kernel": [by_offsets, by_pointers, sums_of_two, by_table, by_counter],
+            "size": [(130, 80, 144), (64, 64, 64), (200, 144, 48), (30, 40, 24)],
+        }
+    ),
 )
-def test_results_are_right(kernel: Any, m: int, n: int, k: int, rng: np.random.Generator) -> None:
+def test_results_are_right(
+    kernel: Any, size: tuple[int, int, int], rng: np.random.Generator
+) -> None:
+    m, n, k = size
     n = min(n, BLOCK) if kernel is sums_of_two else n
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
     c, table = np.zeros((m, n), np.float32), np.arange(32, dtype=np.int32)

@@ -13,7 +13,7 @@ import proton
 import proton.language as tl
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_gpu_records import compiled
-from tests.draws import TIMES, kernels
+from tests.draws import kernels, times
 
 
 @proton.jit
@@ -45,7 +45,7 @@ def products_of_rows(
 
 
 @pytest.mark.usefixtures("no_assembler")
-@kernels(16 * TIMES)
+@kernels(times(16))
 @given(
     count=st.integers(1, 5), stages=st.integers(1, 5), rows=st.integers(0, 3),
     element=st.sampled_from(["float16", "float32"]), warps=st.sampled_from([1, 2, 4, 8]),

@@ -47,6 +47,7 @@ def test_a_masked_block_is_read_in_16_bytes_under_a_predicate() -> None:
     assert branches(ptx) == 0
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("dtype", "n", "expected"),
     [

@@ -9,7 +9,7 @@ import pytest
 import proton
 import proton.language as tl
 from tests.compile.ptx.emulation import Emulation
-from tests.draws import TIMES
+from tests.draws import times
 from tests.tables import check_rows
 
 HOPPER = proton.GPUTarget("cuda", 90)
@@ -104,7 +104,7 @@ FLAGS = "MASKED", "WIDE", "CARRIED", "REVERSED", "TURNED", "BLOCKS"
 
 
 @pytest.mark.usefixtures("no_assembler")
-@pytest.mark.parametrize("number", range(6 * TIMES))
+@pytest.mark.parametrize("number", range(times(6)))
 def test_random_loads(session_seed: int, number: int) -> None:
     """All are described: masked or not, in falling order, transposed, of block pointers."""
     rng = np.random.default_rng([session_seed, number])

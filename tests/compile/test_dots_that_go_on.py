@@ -34,6 +34,7 @@ def two_takers(
     out_desc.store([0, 0], out.to(tl.float16))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("m", "n", "sums", "stages"),
     [

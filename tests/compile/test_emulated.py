@@ -290,7 +290,7 @@ def test_threads_that_wait_for_ever_are_named(rng: np.random.Generator) -> None:
         run_sums(rng, edit)
 
 
-@kernels(PROGRAMS // 25)
+@kernels(PROGRAMS // 12)
 @given(programs())
 def test_random_programs(drawn: Drawn) -> None:
     with Emulation(4, np.random.default_rng(0)).installed():

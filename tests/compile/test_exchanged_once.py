@@ -9,6 +9,7 @@ import proton
 import proton.language as tl
 from proton import GPUTarget
 from tests.compile.ptx.emulation import Emulation
+from tests.pairs import chosen
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -141,13 +142,22 @@ def test_what_a_product_adds_to_is_carried_as_it_gives_it(m: int, n: int, warps:
 
 
 @pytest.mark.usefixtures("no_assembler")
-@pytest.mark.parametrize("element", [np.float16, np.float32])
-@pytest.mark.parametrize(("m", "n", "warps"), [(32, 16, 1), (32, 32, 4), (64, 64, 4), (64, 64, 8)])
+@pytest.mark.parametrize(
+    "size, element",
+    chosen(
+        {
+            "size": [(32, 16, 1), (32, 32, 4), (64, 64, 4), (64, 64, 8)],
+            "element": [np.float16, np.float32],
+        },
+        least=1,
+    ),
+)
 def test_what_is_shared_is_right(
-    rng: np.random.Generator, element: type[np.floating], m: int, n: int, warps: int
+    rng: np.random.Generator, size: tuple[int, int, int], element: type[np.floating]
 ) -> None:
-    """What is multiplied has the bits of fp16, so that tf32 has them, too."""
-    count = 3
+    """What is multiplied has the bits of fp16, so that tf32 has them, too. `size`: of a block of
+    rows and columns, and warps."""
+    (m, n, warps), count = size, 3
     x, w = (rng.normal(0, 1 / m, (count, m, m)).astype(np.float16) for _ in range(2))
     begin = rng.standard_normal((m, n)).astype(np.float16).astype(np.float32)
     every, out, moved = np.full((count, m, n), np.nan, element), begin.copy(), begin / 8

@@ -16,7 +16,7 @@ from proton.base.targets import CHIPS
 from proton.schedule.planning import Planner
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_gpu_records import compiled
-from tests.draws import TIMES, kernels
+from tests.draws import kernels, times
 
 M, N, K = 16, 32, 64
 
@@ -183,7 +183,7 @@ def test_what_fits_without_a_buffer_fits(
             return False
         return True
 
-    sizes = range(512, 4096, 256)
+    sizes = range(512, 4096, 512)
     found = [fits(size) for size in sizes]
     own = Planner._copies
 
@@ -197,7 +197,7 @@ def test_what_fits_without_a_buffer_fits(
 
 
 @pytest.mark.usefixtures("no_assembler")
-@kernels(12 * TIMES)
+@kernels(times(12))
 @given(
     kernel=st.sampled_from(list(CASES)), rows=st.integers(1, 4 * N), stages=st.integers(2, 4),
     warps=st.sampled_from([1, 2, 4, 8]), shared=st.sampled_from([8192, 10240, 1 << 16]),

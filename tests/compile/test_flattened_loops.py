@@ -67,9 +67,9 @@ SIZES = [  # m, n, k in blocks, and numbers more; programs
 
 
 @pytest.mark.usefixtures("no_assembler")
-@pytest.mark.parametrize("carried", [False, True])
-@pytest.mark.parametrize("block", [64, 32], ids=["wgmma", "mma"])
-@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize(  # blocks by wgmma, and by mma; any two of the values together
+    "stages, block, carried", [(2, 64, False), (2, 32, True), (3, 64, True), (3, 32, False)]
+)
 def test_products_over_tiles(
     rng: np.random.Generator, stages: int, block: int, carried: bool
 ) -> None:

@@ -45,6 +45,7 @@ def expected(kernel: Any, x: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return low.astype(np.float32) + codes[low]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(("kernel", "element"), [(bisected, FP32), (looked_up, INT8)])
 def test_tables_are_read_in_place(kernel: Any, element: Any, rng: np.random.Generator) -> None:
     types = element, FP32, FP32, 1024
@@ -77,6 +78,7 @@ def unpacked_groups(x, starts, out, n, each, BLOCK: tl.constexpr, GROUPS: tl.con
         place = tl.gather(table, tl.where(group < GROUPS, group, 0), 0) + at % each
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("warps", [1, 4])
 def test_addresses_that_are_gathered_are_where_data_is(
     warps: int, rng: np.random.Generator

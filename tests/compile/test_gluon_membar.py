@@ -47,6 +47,7 @@ def written_and_read(x, y, n, WHAT: gl.constexpr, layout: gl.constexpr):
     gl.store(y + r * of.shape[1] + c, value)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("what", "layout", "read", "meet"),
     [

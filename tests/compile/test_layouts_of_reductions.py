@@ -151,6 +151,7 @@ OF_IMAGES: dict[Any, tuple[int | None, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("kernel", OF_IMAGES, ids=lambda kernel: str(kernel.__name__))
 def test_a_thread_has_what_is_reduced_where_nothing_is_contiguous(
     kernel: Any, rng: np.random.Generator

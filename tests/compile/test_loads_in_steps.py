@@ -22,6 +22,7 @@ HOPPER = GPUTarget("cuda", 90)
 LOADS = [1, 4, 4, 1, 1, 1, 2, 8, 8, "b32", "v2.b32"]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(("case", "loads"), [*zip(CASES, LOADS, strict=True)])
 def test_what_shares_words_is_loaded_once(
     case: tuple[Any, ...], loads: int | str, rng: np.random.Generator

@@ -39,6 +39,7 @@ def copying(dtype: Any = tl.float16, target: Any = TARGET, **options: Any) -> An
 FIELD = re.compile(r"tensormap\.replace\.tile\.(\w+)\.shared::cta\.b1024\.b\d+ \[[^]]+\], ([^;]+);")
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype, element, block, swizzle", [
     (tl.float16, 6, (16, 32), 2), (tl.bfloat16, 10, (128, 256), 3), (tl.float32, 7, (8, 8), 1),
     (tl.float64, 9, (8, 16), 3), (tl.int8, 0, (64, 16), 0), (tl.float8e5, 0, (64, 64), 2),

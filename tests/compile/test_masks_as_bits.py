@@ -68,6 +68,7 @@ def test_elements_that_several_ops_ask_for(
     assert loads.waits == (3 if count > 1024 * warps else 2)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("first", [-1, 0, 1, 3])
 def test_masks_of_branches_and_loops(first: int, rng: np.random.Generator) -> None:
     of: dict[str, Any] = {"COUNT": 1024, "target": HOPPER, "num_warps": 1}

@@ -65,6 +65,7 @@ def of_pairs(x: np.ndarray) -> np.ndarray:
 REFERENCES: dict[Any, Any] = {tree: of_tree, flags: of_flags, equal_pairs: of_pairs}
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
 @pytest.mark.parametrize("kernel", REFERENCES, ids=lambda kernel: str(kernel.__name__))
 def test_narrow_comparisons(kernel: Any, dtype: str, rng: np.random.Generator) -> None:

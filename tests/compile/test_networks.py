@@ -168,7 +168,7 @@ def _step(kind: str, rows: int, distance: int, numbers: Numbers) -> tuple[str, N
 @pytest.mark.parametrize("warps", [1, 2, 4])
 def test_random_networks(warps: int, rng: np.random.Generator) -> None:
     """Steps along random bits, with sums, maxima and transposes among them."""
-    for _ in range(3 * draws.TIMES):
+    for _ in range(draws.times(3)):
         bits = int(rng.integers(5, 11))
         size = 1 << bits
         x = rng.integers(-1000, 1000, size).astype(np.int32)

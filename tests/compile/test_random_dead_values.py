@@ -4,11 +4,12 @@ GPU, they do what the interpreter does, which drops nothing."""
 import random
 
 import numpy as np
+import pytest
 
 import proton
 from tests.compile.ptx.emulation import Emulation
 from tests.cpu.harness import kernels_once
-from tests.draws import TIMES
+from tests.draws import times
 
 SCALARS, BLOCKS = ("s0", "s1", "s2", "s3"), ("b0", "b1", "b2", "b3")
 HEADER = """
@@ -102,10 +103,11 @@ class Source:
         return "\n".join([HEADER, *lines, f"    {ends}", ""])
 
 
+@pytest.mark.usefixtures("fuzz_assembler")
 def test_what_is_nobodys_is_not_missed(session_seed: int) -> None:
     rng = random.Random(session_seed)
     numbers = np.random.default_rng(session_seed)
-    for _ in range(15 * TIMES):
+    for _ in range(times(15)):
         source = Source(rng).text()
         x = numbers.integers(-40, 40, 32, np.int32)
         n, m = (int(number) for number in numbers.integers(1, 9, 2))

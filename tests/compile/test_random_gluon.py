@@ -15,7 +15,7 @@ from proton.gluon import language as gl
 from proton.gluon.language.nvidia.ampere import async_copy
 from tests.compile.ptx.emulation import Emulation
 from tests.cpu.harness import kernels_once
-from tests.draws import TIMES
+from tests.draws import times
 
 _HEADER = """
 from proton import gluon
@@ -172,8 +172,8 @@ def check(seed: int, number: int) -> bool:
             except proton.CompilationError as problem:
                 refusals.append(str(problem).partition(":")[2])
                 continue
-        for sums, (begin, times) in zip(c, results, strict=True):
-            np.testing.assert_array_equal(sums, begin + times * product, source)
+        for sums, (begin, count) in zip(c, results, strict=True):
+            np.testing.assert_array_equal(sums, begin + count * product, source)
     assert not refusals or len(refusals) == 2, (source, refusals)
     for said in refusals:
         assert any(word in said for word in ("warpgroup_mma", "mma_v2", "reinterpret")), said
@@ -182,7 +182,7 @@ def check(seed: int, number: int) -> bool:
 
 @pytest.mark.usefixtures("no_assembler")
 def test_random_dots(session_seed: int) -> None:
-    runs = [check(session_seed, number) for number in range(6 * TIMES)]
+    runs = [check(session_seed, number) for number in range(times(6))]
     assert sum(runs) > len(runs) // 2
 
 
@@ -242,5 +242,5 @@ def check_copies(seed: int, number: int) -> None:
 
 @pytest.mark.usefixtures("no_assembler")
 def test_random_copies(session_seed: int) -> None:
-    for number in range(8 * TIMES):
+    for number in range(0, 2 * times(8), 2):
         check_copies(session_seed, number)

@@ -27,7 +27,7 @@ from tests.compile.ptx.machine import run_on_arrays
 from tests.compile.test_gpu_records import compiled
 from tests.cpu.harness import kernels_of
 from tests.draws import PROGRAMS
-from tests.pairs import covering
+from tests.pairs import chosen
 
 ARGUMENTS = 6
 LAUNCH = 77  # the number of a launch in a slab
@@ -375,7 +375,8 @@ def check_equal(ring: np.ndarray, other: np.ndarray) -> None:
         assert np.array_equal(ring[name], other[name])
 
 
-@pytest.mark.parametrize("number", range(PROGRAMS // 20))
+@pytest.mark.usefixtures("fuzz_assembler")
+@pytest.mark.parametrize("number", range(1, PROGRAMS // 10, 2))
 def test_random_records(number: int, session_seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     print(f"rerun with PROTON_TEST_SEED={session_seed}")
     rng = np.random.default_rng([session_seed, number])
@@ -390,6 +391,7 @@ def test_random_records(number: int, session_seed: int, monkeypatch: pytest.Monk
     check_program(body, warps, how, every, rng, has_room=rng.random() < 0.6)
 
 
+@pytest.mark.usefixtures("fuzz_assembler")
 @pytest.mark.parametrize("number", range(PROGRAMS // 40))
 def test_random_sampled_records(number: int, session_seed: int) -> None:
     """One iteration in so many of the innermost loop around a record, and what is in none."""
@@ -445,10 +447,9 @@ HOW = [
 @pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "behind, is_long, how",
-    covering(
-        {"behind": BEHIND, "is_long": [False, True], "how": HOW},
+    chosen(
+        {"behind": list(BEHIND), "is_long": [False, True], "how": HOW},
         "behind is_long",
-        "behind how",
         "is_long how",
     ),
     ids=str,

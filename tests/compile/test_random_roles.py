@@ -11,7 +11,7 @@ import proton
 import proton.language as tl
 from proton.tools.tensor_descriptor import TensorDescriptor
 from tests.compile.ptx.emulation import Emulation
-from tests.draws import TIMES
+from tests.draws import times
 
 
 @proton.jit
@@ -122,7 +122,7 @@ def reference(
 
 
 @pytest.mark.filterwarnings("ignore:ptxas serialises")  # where registers are few
-@pytest.mark.parametrize("number", range(4 * TIMES))
+@pytest.mark.parametrize("number", range(times(4)))
 def test_random_loops(session_seed: int, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setenv("PROTON_VERIFY_EACH", "1")
     rng = np.random.default_rng([session_seed, number])

@@ -18,7 +18,7 @@ from tests.compile.random_loops import (
     rounding,
     run_by_numpy,
 )
-from tests.draws import TIMES
+from tests.draws import times
 
 ELEMENTS = "float16", "float32", "bfloat16", "float8e4nv", "float8e5", "int8"
 
@@ -84,11 +84,9 @@ def check(loop: Loop, arrays: dict[str, np.ndarray], n: int, options: dict[str, 
         assert error <= (element != "int8") * 0.02 * scale, f"{name} is off by {error} of {scale}"
 
 
-@pytest.mark.parametrize("number", range(8 * TIMES))
-def test_random_loops(session_seed: int, request: pytest.FixtureRequest, number: int) -> None:
-    """Under `make fuzz` their code is assembled, too."""
-    if TIMES == 1:
-        request.getfixturevalue("no_assembler")
+@pytest.mark.usefixtures("fuzz_assembler")
+@pytest.mark.parametrize("number", range(times(8)))
+def test_random_loops(session_seed: int, number: int) -> None:
     loop, arrays, n, options = drawn(session_seed, number)
     print(f"{loop.text}\n{n} iterations of {arrays['out'].shape}, {loop.element}, {options}")
     check(loop, arrays, n, options)

@@ -128,6 +128,7 @@ def run_asked(
     return seen[0]
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     "kernel", [product, persistent, by_threads, unequal], ids=lambda k: k.__name__
 )
@@ -234,6 +235,7 @@ def halved(q, k, out, n, M: tl.constexpr, HOW: tl.constexpr):
     out.store([0, 0], acc.to(tl.float16))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("how", ["ahead", "behind"])
 def test_a_branch_takes_what_is_delayed(rng: np.random.Generator, how: str) -> None:
     q, k = rng.standard_normal((128, 128)) / 20, rng.standard_normal((512, 128)) / 4

@@ -9,6 +9,7 @@ import proton
 import proton.language as tl
 from proton.base.targets import GPUTarget
 from tests.compile.ptx.machine import run_on_arrays
+from tests.draws import times
 
 HOPPER = GPUTarget("cuda", 90)
 TYPES = {np.float32: tl.float32, np.float16: tl.float16, np.int32: tl.int32, np.int64: tl.int64}
@@ -48,12 +49,13 @@ def expected(kind: int, x: np.ndarray, y: np.ndarray, axis: int) -> tuple[np.nda
     return (x.sum(axis) * 2 if kind == 0 else x.sum(axis) + 1), np.zeros(1)
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: str(dtype.__name__))
 @pytest.mark.parametrize("kind", range(4), ids=["sum", "argmax", "product", "atomic"])
 def test_reductions_are_those_of_numpy(dtype: Any, kind: int, rng: np.random.Generator) -> None:
     if kind == 3 and dtype is np.int64:
         pytest.skip("as for 32 bits")
-    for _ in range(3):
+    for _ in range(times(3)):
         m, n = (int(size) for size in rng.choice([1, 2, 4, 16, 32, 64], 2))
         axis, warps = int(rng.integers(2)), int(rng.choice([1, 2, 4]))
         x = rng.integers(-3, 4, (m, n)).astype(dtype)

@@ -348,6 +348,7 @@ def in_parts(a_ptr, b_ptr, c_ptr, N: tl.constexpr, PRECISION: tl.constexpr):
     tl.store(c_ptr + r * N + c, tl.dot(a, b, input_precision=PRECISION))
 
 
+@pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize(
     ("precision", "dots", "digits"), [("tf32x3", 3, 19), ("bf16x3", 3, 15), ("bf16x6", 6, 21)]
 )

@@ -18,6 +18,7 @@ from proton.passes import Pipeline
 from tests.compile.layout_checker import check_layouts
 from tests.compile.target_kernels import CASES
 from tests.cpu.harness import kernels_of
+from tests.draws import times
 
 HEAD = """
 @proton.jit
@@ -164,7 +165,7 @@ def test_layouts_fit_in_random_kernels(rng: np.random.Generator) -> None:
         "n": tl.int32,
         "m": tl.int32,
     }
-    for _ in range(30):
+    for _ in range(times(30)):
         source = Source(rng).text
         kernel = kernels_of(source).kernel
         warps = int(rng.choice([1, 2, 4, 8]))

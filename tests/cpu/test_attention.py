@@ -10,6 +10,7 @@ import proton
 import proton.language as tl
 from kernels.attention import attention, attention_kernel, by_descriptors
 from tests.cpu.test_float8 import rounded, values
+from tests.pairs import chosen
 
 
 def reference(
@@ -37,9 +38,15 @@ def launch(q: Any, k: Any, v: Any, out: Any, lse: Any, causal: bool, **options: 
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("length", [1, 16, 33, 100])
+@pytest.mark.parametrize(
+    "length, causal, overlap",
+    chosen(
+        {"length": [1, 16, 33, 100], "causal": [False, True], "overlap": [False, True]},
+        "length causal",
+        "causal overlap",
+        "length overlap",
+    ),
+)
 def test_attention(rng: np.random.Generator, length: int, causal: bool, overlap: bool) -> None:
     shape = (2, 3, length, 16)
     q, k, v = (rng.standard_normal(shape, dtype=np.float32) for _ in range(3))

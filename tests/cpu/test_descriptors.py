@@ -24,6 +24,7 @@ from tests.cpu.harness import (
     storage,
 )
 from tests.cpu.test_block_pointers import block_of
+from tests.pairs import chosen
 
 
 def aligned(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -78,8 +79,7 @@ def passed(x: tl.tensor_descriptor, got_ptr, y: "tl.tensor_descriptor", i, j, do
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("host", [False, True], ids=["kernel", "host"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype, host", chosen({"dtype": DTYPES, "host": [False, True]}, least=1))
 def test_blocks_over_the_ends(rng: np.random.Generator, dtype: str, host: bool) -> None:
     shape = 8, 16
     for trial in range(6):

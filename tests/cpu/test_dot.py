@@ -10,6 +10,7 @@ import proton
 import proton.language as tl
 from proton.base.errors import CompilationError
 from tests.cpu.harness import FLOATS, WIDE_FLOATS, decode, encode, ordinary, pointer, storage
+from tests.draws import IS_FUZZ
 from tests.pairs import covering
 from tests.tables import check_rows
 
@@ -73,7 +74,7 @@ def test_int8_takes_all_values(rng: np.random.Generator) -> None:
 
 def test_sampled_shapes(rng: np.random.Generator) -> None:
     shapes = list(itertools.product(SIZES, repeat=3))
-    for index in rng.choice(len(shapes), 60, replace=False):
+    for index in rng.choice(len(shapes), 60 if IS_FUZZ else 30, replace=False):
         m, n, k = shapes[index]
         dtype = ("float32", "float64", "int8", "float16", "bfloat16")[index % 5]
         a, b = ordinary(rng, dtype, (m, k)), ordinary(rng, dtype, (k, n))

@@ -9,6 +9,7 @@ import proton
 import proton.language as tl
 from proton.base.errors import CompilationError
 from tests.cpu.test_float8 import values
+from tests.pairs import chosen
 
 FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 BLOCK = 32  # elements that share a scale
@@ -140,8 +141,9 @@ def test_scales_may_be_left_out(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("block", [16, 32])
-@pytest.mark.parametrize("scale_format", [*FLOAT8, "e8m0"])
+@pytest.mark.parametrize(
+    "scale_format, block", chosen({"format": [*FLOAT8, "e8m0"], "block": [16, 32]}, least=1)
+)
 def test_scales_of_sixteen_elements_and_scales_that_are_floats(
     rng: np.random.Generator, scale_format: str, block: int
 ) -> None:

@@ -13,7 +13,7 @@ from kernels.grouped_gemm import grouped_gemm
 from kernels.matmul_fused import matmul_fused
 from kernels.matmul_persistent import matmul_persistent
 from proton.base.errors import LaunchError
-from tests.pairs import covering
+from tests.pairs import chosen, covering
 
 BOUNDS = {"float16": 2.0**-10, "float32": 2.0**-20}  # of a result's rounding, and of sums
 SMALL = {"BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
@@ -92,8 +92,12 @@ def test_sizes_that_do_not_fit() -> None:
             launch(a, b)
 
 
-@pytest.mark.parametrize("activation", ["none", "relu", "gelu", "silu"])
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    "activation, dtype",
+    chosen(
+        {"activation": ["none", "relu", "gelu", "silu"], "dtype": ["float16", "float32"]}, least=1
+    ),
+)
 def test_matmul_fused(rng: np.random.Generator, dtype: str, activation: str) -> None:
     """Sizes of 0 and 1 are constants, each a kernel of its own, in which activations are alike, as
     they are in blocks of the size that is chosen."""

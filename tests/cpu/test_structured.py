@@ -62,6 +62,19 @@ def test_rows_from_an_index(
 
 
 @proton.jit
+def one_row(x_ptr, index_ptr, out_ptr, row, R: tl.constexpr, C: tl.constexpr):
+    index, c = tl.load(index_ptr + tl.arange(0, 1)), tl.arange(0, C)[None, :]
+    pointers = tl.broadcast_to((x_ptr + index * row)[:, None], (R, C)) + c
+    tl.store(out_ptr + tl.arange(0, R)[:, None] * C + c, tl.load(pointers))
+
+
+def test_a_row_from_an_index_is_repeated(rng: np.random.Generator) -> None:
+    x, out = rng.standard_normal((50, 16), np.float32), np.zeros((4, 16), np.float32)
+    one_row[(1,)](x, np.array([37], np.int32), out, 16, R=4, C=16)
+    assert (out == x[37]).all()
+
+
+@proton.jit
 def scatter_blocks(x_ptr, a_ptr, b_ptr, out_ptr, step, K: tl.constexpr, N: tl.constexpr):
     i, j, k = tl.arange(0, N)[:, None, None], tl.arange(0, K)[None, :, None], tl.arange(0, N)
     a, b = tl.load(a_ptr + i), tl.load(b_ptr + k)[None, None, :]

@@ -43,6 +43,10 @@ class Record:
     iteration: int | None = None
     payload: tuple[int | float, ...] = ()
 
+    def at(self, start: int, end: int) -> "Record":
+        """The same at another time: `dataclasses.replace` takes six times as long."""
+        return Record(start, end, self.scope, self.kind, self.iteration, self.payload)
+
 
 @dataclass
 class Written:
@@ -371,14 +375,7 @@ class Chip:
         """A program on an SM; its records' clocks are ns since the origin."""
         return Written(
             [
-                [
-                    replace(
-                        r,
-                        start=self.cycles(sm, r.start, rate),
-                        end=self.cycles(sm, r.end, rate),
-                    )
-                    for r in unit
-                ]
+                [r.at(self.cycles(sm, r.start, rate), self.cycles(sm, r.end, rate)) for r in unit]
                 for unit in units
             ],
             state=state,
@@ -391,9 +388,7 @@ class Chip:
 def in_ns(records: list[Record], begin_ns: int) -> list[Record]:
     """Records of `nested_records` with their clocks in ns since the origin."""
     zero = ticks(0)
-    return [
-        replace(r, start=begin_ns + r.start - zero, end=begin_ns + r.end - zero) for r in records
-    ]
+    return [r.at(begin_ns + r.start - zero, begin_ns + r.end - zero) for r in records]
 
 
 @remembered

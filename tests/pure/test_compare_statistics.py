@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from proton.viewer.compare import statistics
+from tests.draws import times
 
 # The 1.57-fold spread of p50s that was seen on a loaded machine, as that of 95 % of processes.
 LOADED = math.log(1.57) / 4
@@ -74,8 +75,8 @@ def test_many_processes_stay_in_memory() -> None:
 @pytest.mark.parametrize("in_turns", [True, False])
 @pytest.mark.parametrize("noise, processes", [(GPU, 5), (GPU, 10), (LOADED, 10)])
 def test_ends_of_intervals_miss_as_often_as_stated(rng, noise, processes, in_turns) -> None:
-    """One end of the interval misses in 5 % of samples; of 400 within four standard deviations."""
-    missed, samples = 0, 400
+    """One end of the interval misses in 5 % of samples, within four standard deviations."""
+    missed, samples = 0, times(400)
     for _ in range(samples):
         before, after = np.exp(rng.normal(8, noise, (2, processes)))
         missed += statistics.ratio(before, after, error=0.05, in_turns=in_turns).low > 1

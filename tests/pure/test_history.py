@@ -37,7 +37,7 @@ def test_series_without_a_change_are_seldom_cut() -> None:
 
 
 def test_long_series_without_a_change_are_seldom_cut() -> None:
-    draws, count = np.random.default_rng(4), 60
+    draws, count = np.random.default_rng(4), 30
     series = np.exp(draws.normal(0, 0.03, (count, 300)))
     assert sum(bool(_cuts(values, 0.05)) for values in series) <= 0.15 * count
     series[:, 170:] *= 1.04

@@ -22,7 +22,7 @@ from proton.runtime.session.launch_budget import (
     size_of,
 )
 from proton.trace.monitor_options import MonitorOptions
-from tests.draws import TIMES
+from tests.draws import times
 from tests.tables import check_rows
 
 
@@ -78,7 +78,7 @@ def noise(rng: np.random.Generator, mean: float, part: float) -> Callable[[], fl
 
 
 def simulations(rng: np.random.Generator) -> Iterator[tuple[float, float, float, float, float]]:
-    for _ in range(12 * TIMES):
+    for _ in range(times(12)):
         plain = 10 ** rng.uniform(3.7, 6)  # 5 us to 1 ms
         yield (
             float(rng.choice([0.001, 0.005, 0.01, 0.05])),

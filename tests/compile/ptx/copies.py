@@ -7,6 +7,7 @@ A copy into shared memory leaves garbage there until it is waited for. What a co
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,7 +72,7 @@ class TensorMap:
         assert words[0] == _MARK, "no tensor map"
         return cls.known[int(words[1])]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes of an element."""
         return int("".join(c for c in self.element if c.isdigit())) // 8
