@@ -59,6 +59,18 @@ def is_separable(source: LinearLayout, axis: int) -> bool:
 
 
 @functools.cache
+def is_scannable(source: LinearLayout, axis: int) -> bool:
+    """True if a thread's registers hold a run along the axis, which lanes that follow each other
+    continue, and then warps."""
+    if not is_separable(source, axis):
+        return False
+    bits = {name: _along(source, name, axis) for name in ("register", "lane", "warp")}
+    steps = [source.bases(name)[bit][axis] for name, found in bits.items() for bit in found]
+    first = min(bits["lane"], default=0)
+    is_run = list(bits["lane"]) == list(range(first, first + len(bits["lane"])))
+    return is_run and steps == [1 << number for number in range(len(steps))]
+
+
 def plan_reduction(
     source: LinearLayout,
     axis: int,

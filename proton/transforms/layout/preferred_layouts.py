@@ -6,7 +6,7 @@ it, and what is made of that follows: else each iteration would convert it there
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from proton.analysis.cost import Cost, cost
@@ -15,29 +15,23 @@ from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.networks import Network
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import axis_of, stored_bytes
+from proton.analysis.takers import carried_as, product_behind, takers, through, used, uses
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Block, Operation, Value, ir, scf
-from proton.dialect.regions import ForLoop, If, is_inside, loop_around
-from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, Multiplies, has
+from proton.dialect.regions import ForLoop, If, loop_around
+from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import all_ops, defining_op, parent_of, producer_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, plan
-from proton.layout.reduction import plan_reduction
+from proton.layout.reduction import is_scannable, plan_reduction
 
 # These take each operand in any layout.
 ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
 
 _REPEATS = tt.ExpandDimsOp, tt.BroadcastOp
 _DEPTH, _FAR = 8, 16  # ops between a value and what says a layout; between it and who takes it
-
-
-def through(value: Value) -> Value:
-    """The value behind conversions."""
-    while isa(op := defining_op(value), ttg.ConvertLayoutOp):
-        value = op.operands[0]
-    return value
 
 
 class _Preferences:
@@ -78,6 +72,10 @@ class _Preferences:
             self._as_indices(op, op.operands[1], self._wanted(op.results[0]))
         elif self.reloads.go_anywhere(op):
             self.layouts[op.results[0]] = self._of_small_load(op.results[0])
+        elif isa(op, tt.ScanOp):
+            self._given(op.results)
+            if (layout := self._of_scan(op)) is not None:
+                self.layouts |= dict.fromkeys(op.results, layout)
         elif has(op, LayoutAnchor):
             self._given(op.results)
         elif isa(op, tt.ReduceOp):
@@ -100,6 +98,19 @@ class _Preferences:
                 wanted = self._wanted(op.results[0])
                 for result in op.results:
                     self._decide(result, list(op.operands), wanted)
+
+    def _of_scan(self, op: Operation) -> LinearLayout | None:
+        """The layout of an operand, if it takes two shuffles at most for each of its registers to
+        scan it there: a store and a load of shared memory move it elsewhere, and the same back."""
+        axis = axis_of(op)
+        for layout in filter(None, map(self.of, op.operands)):
+            if not is_scannable(layout, axis):
+                continue
+            others = sum(not basis[axis] for basis in layout.bases("register"))
+            steps = sum(bool(basis[axis]) for basis in layout.bases("lane"))
+            if steps << others <= 2 * layout.in_size("register"):
+                return layout
+        return None
 
     def _of_network(self, op: Operation) -> LinearLayout | None:
         """The layout of a network that begins with a reshape, if it asks for one."""
@@ -135,17 +146,17 @@ class _Preferences:
         widest = dict.fromkeys(one for one in known.values() if one.in_bits("register") == least)
         if len(widest) == 1 or not has(op, Elementwise):
             return next(iter(widest))
-        takers = list(_takers(op.results[0], set()))
+        others = list(takers(op.results[0], set()))
 
         def moved(layout: LinearLayout) -> tuple[int, int]:
             found = [self._to_move(v, source, layout) for v, source in known.items()]
-            for use in takers:
+            for use in others:
                 target = self._given_by(use)
                 if target is not None:
-                    found.append(_moved(_used(use), layout, target))
+                    found.append(_moved(used(use), layout, target))
             return sum(found), sum(map(bool, found))
 
-        costs = {one: (_exchanges(takers, one), *moved(one)) for one in widest}
+        costs = {one: (_exchanges(others, one), *moved(one)) for one in widest}
         least_bytes = [cost for cost in costs.values() if cost[:2] == min(costs.values())[:2]]
         self.has_ties |= len(least_bytes) > 1
         best = min(widest, key=lambda one: costs[one] if self.fewest else costs[one][:2])
@@ -176,7 +187,7 @@ class _Preferences:
             if not has(op, Elementwise) or len(op.results) != 1:
                 continue
             result, is_index = op.results[0], cost(op) <= Cost.INDEX
-            own, targets = self.layouts.get(result), set(map(self._target, _uses(result)))
+            own, targets = self.layouts.get(result), set(map(self._target, uses(result)))
             target = targets.pop() if len(targets) == 1 else None
             if own is None or target is None or own == target:
                 continue
@@ -195,7 +206,7 @@ class _Preferences:
             new = {v for v in map(through, op.operands) if self.of(v) is not None} - found
             found |= new
             pending += new
-        takers = {use.owner.operation for v in found - {value} for use in _uses(v)}
+        takers = {use.owner.operation for v in found - {value} for use in uses(v)}
         is_all = takers <= {producer_of(v) for v in found}
         return found if is_all and len({self.layouts[v] for v in found}) == 1 else set()
 
@@ -217,7 +228,7 @@ class _Preferences:
         threads pass on, and the number of these values."""
         size, count = Counter[int](), Counter[int]()
         for value, own in self.layouts.items():
-            wanted = {self._target(use) or self._given_by(use) for use in _uses(value)}
+            wanted = {self._target(use) or self._given_by(use) for use in uses(value)}
             found = [_moved(value, own, one) for one in wanted if one is not None]
             loops = _loops_around(value)
             size[loops] += sum(found) * prod(shape_of(value))
@@ -231,6 +242,8 @@ class _Preferences:
             return self.layouts.get(ForLoop(loop).iter_args[number])
         if op.results and op.results[0] in self.gathers:
             return None
+        if isa(op, tt.ScanOp) and op.results[0] in self.layouts:
+            return self.layouts[op.results[0]]
         is_given = has(op, Accesses) or (has(op, LayoutAnchor) and op.name not in ANY_LAYOUT)
         return layout_of(op.operands[number].type) if is_given else None
 
@@ -263,7 +276,7 @@ class _Preferences:
             op = use.owner.operation
             if op.results and op.results[0] in self.gathers:
                 continue
-            if (carried := _carried_as(value, op)) is not None:
+            if (carried := carried_as(value, op)) is not None:
                 found = self.layouts.get(carried)
                 if found is None and isa(op, scf.ForOp):
                     found = self._wanted(carried, failed=failed)
@@ -354,7 +367,7 @@ class _Preferences:
         summed = {
             argument: layout_of(product.type)
             for argument, last in zip(carried, yielded, strict=True)
-            if argument in begin and (product := _product_behind(last, op, set())) is not None
+            if argument in begin and (product := product_behind(last, op, set())) is not None
         }
         self.layouts.update(summed or begin)  # the others follow what is summed up
         self.undecided.update(a for a in carried if a not in self.layouts)
@@ -395,75 +408,12 @@ class _Preferences:
                 self._decide(result, given, layout)
 
 
-def _uses(value: Value) -> Iterator[ir.OpOperand]:
-    """Those of a value, and of what it is converted to."""
-    for use in value.uses:
-        op = use.owner.operation
-        if isa(op, ttg.ConvertLayoutOp):
-            yield from _uses(op.results[0])
-        else:
-            yield use
-
-
-def _carried_as(value: Value, user: Operation) -> Value | None:
-    """What a loop carries a value as that it begins, or an iteration ends, with; None where the
-    user is neither."""
-    loop = user if isa(user, scf.ForOp) else parent_of(user)
-    if not isa(loop, scf.ForOp) or not isa(user, scf.ForOp, scf.YieldOp):
-        return None
-    view = ForLoop(loop)
-    passed = view.init_args if user == loop else view.yielded
-    return next((a for a, v in zip(view.iter_args, passed, strict=True) if v == value), None)
-
-
-def _used(use: ir.OpOperand) -> Value:
-    return use.owner.operands[use.operand_number]
-
-
 def _loops_around(value: Value) -> int:
     made, count = defining_op(value), 0
     op = value.owner.owner.operation if made is None else parent_of(made)
     while (loop := loop_around(op)) is not None:
         count, op = count + 1, parent_of(loop)
     return count
-
-
-def _takers(value: Value, seen: set[Value]) -> Iterator[ir.OpOperand]:
-    """The uses of a value, or of what is computed from it element by element, by ops that are no
-    such computation."""
-    for use in value.uses:
-        op = use.owner.operation
-        if not (has(op, Elementwise) or isa(op, ttg.ConvertLayoutOp)):
-            yield use
-            continue
-        for result in op.results:
-            if is_tensor(result.type) and result not in seen:
-                seen.add(result)
-                yield from _takers(result, seen)
-
-
-def _product_behind(value: Value, loop: Operation, seen: set[Value]) -> Value | None:
-    """The product, made in each iteration of a loop, that a value is computed from element by
-    element, if there is one."""
-    value = through(value)
-    op = defining_op(value)
-    if op is None or value in seen or not is_inside(op, loop):
-        return None
-    seen.add(value)
-    if has(op, Multiplies):
-        return value
-    number = list(op.results).index(value)
-    sources: list[Value] = []
-    if isa(op, scf.ForOp):
-        sources = [ForLoop(op).yielded[number]]
-    elif isa(op, scf.IfOp):
-        sources = [values[number] for values in If(op).yielded]
-    elif isa(op, ttng.WarpGroupDotWaitOp):
-        sources = [op.operands[number]]
-    elif has(op, Elementwise):
-        sources = list(op.operands)
-    found = (_product_behind(source, loop, seen) for source in sources)
-    return next((product for product in found if product is not None), None)
 
 
 def _exchanges(takers: list[ir.OpOperand], layout: LinearLayout) -> int:
@@ -495,6 +445,3 @@ def _preferences(function: Operation, reloads: Reloads, *, fewest: bool) -> _Pre
     found.block(block)
     found.settle(function)
     return found
-
-
-# Backward: every operand in the layout that its user wants

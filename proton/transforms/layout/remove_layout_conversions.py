@@ -23,6 +23,7 @@ from proton.analysis.cost import Cost, cost, widens
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.analysis.reloads import Reloads
 from proton.analysis.scratch import is_exchanged, stored_bytes
+from proton.analysis.takers import through
 from proton.base.chips.chip import ACCESS_BYTES
 from proton.dialect import isa, tt, ttg
 from proton.dialect.diagnostics import element_of
@@ -34,7 +35,7 @@ from proton.dialect.ttg import ConvertLayoutOp, is_tensor, lanes, layout_of, num
 from proton.dialect.walk import all_ops, constant_in, defining_op, parent_of
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
-from proton.transforms.layout.preferred_layouts import ANY_LAYOUT, preferred_layouts, through
+from proton.transforms.layout.preferred_layouts import ANY_LAYOUT, preferred_layouts
 
 WORD_BYTES = 4  # fewer of an element are moved by as many instructions
 
@@ -118,7 +119,7 @@ class _Rewriter:
             op.operands[0] = self.get(source, self._liked(source))
             op.operands[1] = self.get(indices, layout_of(op.results[0].type))
             return
-        is_placed = isa(op, tt.LoadOp) and results and self._is_placed(results[0])
+        is_placed = isa(op, tt.LoadOp, tt.ScanOp) and results and self._is_placed(results[0])
         if (has(op, LayoutAnchor) and not is_placed) or not results or self._is_moved(op):
             self._as_it_is(op)
             return
