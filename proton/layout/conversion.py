@@ -4,8 +4,8 @@
 
 - `Permutation`: each thread renames its own registers,
 - `Shuffle`: each register is read from another lane of the warp, one shuffle a register; which of
-  two registers of that lane it is may depend on the lane that reads, if elements are bytes: a
-  shuffle brings both,
+  two registers of that lane it is may depend on the lane that reads, if elements are bytes, of
+  which a shuffle brings both, or a word or two, of which two shuffles do,
 - `Exchange`: through shared memory, in a layout chosen so that neither the stores nor the loads
   of a warp meet in a bank.
 
@@ -34,6 +34,8 @@ from proton.layout.banks import BANK_BYTES, ROW_BYTES, extend, flat, served
 from proton.layout.linear import LinearLayout, log2
 from proton.layout.matrix_access import TRANSPOSED_BYTES
 from proton.layout.thread_memory import access_cost
+
+_MOST_CHOSEN = 8  # bytes of a thread that are each shuffled twice, and one of the two selected
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def plan(
         choice, choosers = _choice(needed)
         if _is_own(needed, target, "lane") and not choosers:
             return Permutation(sources)
-        if not choosers or (choice and _are_halves(needed, element_bytes)):
+        is_byte = element_bytes == 1 and registers >= BANK_BYTES
+        is_little = registers * element_bytes <= _MOST_CHOSEN and not is_byte
+        if not choosers or (choice and (is_little or _are_halves(needed, element_bytes))):
             column = needed.out_names.index("lane")
             lanes, warps = (
                 tuple(basis[column] for basis in needed.bases(name)) for name in ("lane", "warp")

@@ -128,9 +128,20 @@ def _exchanged_in_parts(ctx: Lowering, value: Value, parts: Parts, offset: int) 
 
 
 def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
-    """Every target register from one register of another lane."""
-    if way.choosers:
+    """Every target register from one register of another lane, or one of two."""
+    is_byte = stored_bytes(v.element(value)) == 1
+    if way.choosers and is_byte and len(way.sources) >= BANK_BYTES:
         return _halves_shuffled(ctx, value, way)
+    moved = _moved_by_lanes(ctx, value, way, way.sources)
+    if not way.choosers:
+        return moved
+    takes_other = v.compare("ne", _by_choice(ctx, way, 1), v.i32(0))
+    other = _moved_by_lanes(ctx, value, way, _others(way, way.sources))
+    return v.select(takes_other, other, moved)
+
+
+def _moved_by_lanes(ctx: Lowering, value: Value, way: Shuffle, sources: Sequence[int]) -> Value:
+    """Each of `sources` from the lane that has it."""
     base = ctx.threads.bits(way.lanes + way.warps)
     by_flip: dict[int, list[int]] = {}
     for register, flip in enumerate(way.flips):
@@ -138,7 +149,7 @@ def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
     parts, order = [], []
     for flip, registers in by_flip.items():
         lane = v.binary(llvm.XOrOp, base, v.i32(flip)) if flip else base
-        chosen = v.shuffle(value, [way.sources[r] for r in registers])
+        chosen = v.shuffle(value, [sources[r] for r in registers])
         parts += v.to_elements(ctx.primitives.shuffle_lanes("idx", chosen, lane))
         order += registers
     return v.from_elements([parts[order.index(r)] for r in range(len(way.flips))])
