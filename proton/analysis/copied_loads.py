@@ -76,7 +76,9 @@ def _passed_on(value: Value, user: Operation) -> list[Value]:
     """What a value becomes that a loop or a branch passes on; none where it decides on the way."""
     if isa(user, scf.ForOp) and value in ForLoop(user).bounds:
         return []
-    if isa(user, scf.IfOp, scf.ConditionOp) and value == user.operands[0]:
+    if isa(user, scf.ConditionOp) and value == user.operands[0]:
+        return []
+    if not (has(user, Loop) or isa(user, scf.YieldOp, scf.ConditionOp)):
         return []
     around = user if has(user, Loop) else parent_of(user)
     return [

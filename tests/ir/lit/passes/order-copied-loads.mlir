@@ -111,4 +111,37 @@ func.func @behind(%p: !tt.ptr<i32>, %n: i32, %one: i32) -> tensor<128xi32, #whol
   return %t : tensor<128xi32, #whole>
 }
 
+// What a loop passes on counts where something else takes it, too: here an address.
+
+// CHECK-LABEL: func.func @addressed(
+// CHECK: "tt.load"
+// CHECK: "ttg.barrier"
+// CHECK-NEXT: "tt.store"
+func.func @addressed(%p: !tt.ptr<i32>, %q: !tt.ptr<i32>, %n: i32, %one: i32) {
+  %last = scf.for %i = %one to %n step %one iter_args(%before = %one) -> (i32) : i32 {
+    %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    %at = "tt.addptr"(%q, %x) : (!tt.ptr<i32>, i32) -> !tt.ptr<i32>
+    %y = "tt.load"(%at) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    %z = arith.addi %y, %before : i32
+    "tt.store"(%p, %z) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+    scf.yield %x : i32
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @yielded_and_loaded(
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.load"
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: "tt.store"
+func.func @yielded_and_loaded(%p: !tt.ptr<!tt.ptr<i32>>, %r: !tt.ptr<i32>, %n: i32, %one: i32) {
+  %last = scf.for %i = %one to %n step %one iter_args(%before = %r) -> (!tt.ptr<i32>) : i32 {
+    %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<!tt.ptr<i32>>) -> !tt.ptr<i32>
+    %y = "tt.load"(%x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<i32>) -> i32
+    "tt.store"(%p, %before) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<!tt.ptr<i32>>, !tt.ptr<i32>) -> ()
+    scf.yield %x : !tt.ptr<i32>
+  }
+  return
+}
+
 }
