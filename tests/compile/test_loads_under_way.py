@@ -88,7 +88,7 @@ def test_loads_that_wait_for_each_other_and_loads_that_do_not(length: int) -> No
 @pytest.mark.parametrize(
     ("kernel", "dtype", "rows", "columns", "warps", "most"),
     [
-        (weighted_rows, tl.float32, 32, 128, 2, 64), (gated, tl.bfloat16, 1, 1024, 4, 64),
+        (weighted_rows, tl.float32, 32, 256, 4, 64), (gated, tl.bfloat16, 1, 1024, 4, 64),
         (gated, tl.bfloat16, 4, 2048, 4, 128), (gated, tl.float32, 32, 256, 2, 255),
     ],
 )  # fmt: skip
