@@ -126,8 +126,14 @@ def numbers(share: int) -> Iterator[Case]:
         _zeros(size, dtype=torch.float8_e4m3fn),
         torch.zeros(size // 128),
     )
-    yield Case("quantised_groups", (size // 2048,), (x, codes, scales, 128, 2048), scales,
-               lambda: (x.float().view(-1, 128).abs().amax(1) / 448).clamp(min=1e-8))  # fmt: skip
+
+    def quantised() -> torch.Tensor:
+        groups = x.float().view(-1, 128)
+        scale = (groups.abs().amax(1, keepdim=True) / 448).clamp(min=1e-8)
+        return (groups / scale).to(torch.float8_e4m3fn).flatten()
+
+    args = x, codes, scales, 128, 2048
+    yield Case("quantised_groups", (size // 2048,), args, codes, quantised)
     half = _zeros(size // 2)
     yield Case("gated_pairs", (size // 2048,), (x, half, 1024), half,
                lambda: F.silu(x[::2].float()) * x[1::2].float())  # fmt: skip

@@ -284,6 +284,8 @@ def rising_choice(block: Block) -> RisingChoice | None:
         if [holds([sample], pair) for sample in samples] == indices:
             is_chosen = isa(defining_op(block.operations[-1].operands[0]), arith.SelectOp)
             return RisingChoice(predicate, is_chosen and values == indices)
+    if least_index(block) is not NaN.LOSES or not isinstance(type_, ir.FloatType):
+        return None
     is_other = [one[0] != one[right] for one, right in zip(samples, values, strict=True)]
     is_other = [other and one != _NANS for other, one in zip(is_other, samples, strict=True)]
     return RisingChoice(None) if is_other == indices else None

@@ -31,7 +31,10 @@ from proton.layout.reduction import is_scannable, plan_reduction
 ANY_LAYOUT = names_of(tt.UnsplatOp, tt.AssertOp, tt.PrintOp, ttg.LocalAllocOp, ttng.TMAStoreOp)
 
 _REPEATS = tt.ExpandDimsOp, tt.BroadcastOp
-_DEPTH, _FAR = 8, 16  # ops between a value and what says a layout; between it and who takes it
+_DEPTH = 8  # ops between a value and what says a layout
+# Ops between a value and who takes it. An interpolation has ten; of 1,226 kernels of seven
+# libraries 16 changes none (layouts compared, 730f4a41).
+_FAR = 16
 
 
 class _Preferences:
@@ -206,8 +209,8 @@ class _Preferences:
             new = {v for v in map(through, op.operands) if self.of(v) is not None} - found
             found |= new
             pending += new
-        takers = {use.owner.operation for v in found - {value} for use in uses(v)}
-        is_all = takers <= {producer_of(v) for v in found}
+        others = {use.owner.operation for v in found - {value} for use in uses(v)}
+        is_all = others <= {producer_of(v) for v in found}
         return found if is_all and len({self.layouts[v] for v in found}) == 1 else set()
 
     def _target(self, use: ir.OpOperand) -> LinearLayout | None:

@@ -185,9 +185,7 @@ def _butterfly_of_indices(
         is_other = v.compare("ne", own, best)
     sign = v.constant(_SIGN, index.type)
     index = v.select(is_other, v.binary(llvm.OrOp, index, sign), index)
-    least = None
-    if 1 << len(lane_bits) == ctx.chip.warp_size:
-        least = ctx.primitives.reduce_warp("min.u32", index)
+    least = _by_one(ctx, "min.u32", index, lane_bits)
     if least is None:
         least = index
         for bit in lane_bits:
@@ -204,9 +202,14 @@ def _over_warp(
     kind = _OVER_WARP.get(combine.ops[0].name) if is_one else None
     if kind is None or v.element(values[0]) != v.integer(32):
         return None
+    return _by_one(ctx, kind, values[0], lane_bits)
+
+
+def _by_one(ctx: Lowering, kind: str, value: Value, lane_bits: tuple[int, ...]) -> Value | None:
+    """What one instruction makes of i32 of all lanes of a warp; None where there is none."""
     if 1 << len(lane_bits) != ctx.chip.warp_size:
         return None
-    return ctx.primitives.reduce_warp(kind, values[0])
+    return ctx.primitives.reduce_warp(kind, value)
 
 
 def _in_order(
