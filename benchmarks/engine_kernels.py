@@ -149,8 +149,8 @@ def quantised_groups(x, codes, scales, GROUP: tl.constexpr, BLOCK: tl.constexpr)
     scale = tl.maximum(tl.max(tl.abs(value), 1) / 448.0, 1e-8)
     code = tl.clamp(value / scale[:, None], -448.0, 448.0).to(tl.float8e4nv)
     tl.store(codes + at, tl.reshape(code, (BLOCK,)))
-    groups = BLOCK // GROUP
-    tl.store(scales + tl.program_id(0) * groups + tl.arange(0, groups), scale)
+    group = tl.program_id(0) * (BLOCK // GROUP) + tl.arange(0, BLOCK // GROUP)
+    tl.store(scales + group, scale)
 
 
 @proton.jit
