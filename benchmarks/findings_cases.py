@@ -53,7 +53,7 @@ class Case:
     """A fault that a rule finds in a session with some options: with the fault, and without. Of
     several findings of the rule the sentence of the one that is meant has the word `says`.
 
-    With `recorded` sides are timed in that session, since recording is the fault; with `graph` the
+    With `recorded` sides are timed in a session, since recording is the fault; with `graph` the
     fix is to launch all at once, so the time between launches counts.
     """
 
@@ -233,6 +233,9 @@ CASES: dict[str, Case] = {
     "strided loads": Case("utilization", strided),
     "many launches": Case("launch-gaps", many_launches, devices=BOTH, graph=True),
     "scopes too fine": Case("fine-scopes", fine, devices=BOTH, recorded=True),
+    "scopes too fine, timed": Case(
+        "fine-scopes", fine, {"compare_run_time": True}, devices=BOTH, recorded=True
+    ),
     # Last, as CUPTI's sampling may get in the way of its times.
     "strided loads, sampled": Case("stalls", strided, {"pc_sampling": 1024}),
 }

@@ -1,12 +1,16 @@
-"""How much an op on tiles costs a thread, for each element of its result."""
+"""How much an op on tiles costs a thread, for each element of its result, or an SM."""
 
 from enum import IntEnum
+from math import prod
 
-from proton.dialect import isa, names_of, tt
-from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Operation, arith
+from proton.base.chips.chip import Chip
+from proton.dialect import isa, names_of, tt, ttng
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import Module, Operation, arith
+from proton.dialect.regions import innermost_loop
 from proton.dialect.traits import Elementwise, Pure, has
-from proton.dialect.ttg import is_tensor
+from proton.dialect.ttg import is_tensor, mem_desc_parts
+from proton.dialect.walk import all_ops, ops_named, source_span
 
 _INDEX = names_of(
     *(tt.MakeRangeOp, tt.SplatOp, tt.AddPtrOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp),
@@ -44,3 +48,31 @@ def widens(op: Operation) -> bool:
     if op.name not in _CASTS or not is_tensor(op.results[0].type):
         return False
     return bool(element_of(op.results[0]).width > element_of(op.operands[0]).width)
+
+
+def special_cycles(op: Operation, chip: Chip) -> float:
+    """The cycles of an SM that special functions take; 0 of other ops."""
+    if cost(op) is not Cost.SPECIAL or not is_tensor(op.results[0].type):
+        return 0
+    return prod(shape_of(op.results[0])) / chip.special_per_cycle
+
+
+def dot_cycles(op: Operation, chip: Chip) -> float:
+    """The cycles of an SM that a dot takes."""
+    (depth, _), element, _ = mem_desc_parts(op.operands[1].type)
+    return prod(shape_of(op.results[0])) * depth * element.width / (16 * chip.dot_per_cycle)
+
+
+def dot_loops(module: Module, chip: Chip) -> list[list[object]]:
+    """Of each loop with asynchronous dots right inside: its file, its first and its last line, and
+    the cycles of an SM that the dots of an iteration take."""
+    cycles: dict[Operation, float] = {}
+    for dot in ops_named(module, ttng.WarpGroupDotOp):
+        if (loop := innermost_loop(dot)) is not None:
+            cycles[loop] = cycles.get(loop, 0.0) + dot_cycles(dot, chip)
+    found: list[list[object]] = []
+    for loop, taken in cycles.items():
+        spans = [source_span(op.location) for op in (loop, *all_ops(loop))]
+        lines = [span.line for span in spans if span.file == spans[0].file]
+        found.append([spans[0].file, min(lines), max(lines), taken])
+    return found

@@ -29,13 +29,11 @@ Source of the order: Shah et al., "FlashAttention-3", section 3.1 (ping-pong sch
 """
 
 import itertools
-from math import prod
 
-from proton.analysis.cost import Cost, cost
+from proton.analysis.cost import dot_cycles, special_cycles
 from proton.analysis.scratch import scratch_bytes
 from proton.base.chips.chip import Chip
 from proton.dialect import isa
-from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation
 from proton.dialect.regions import end_of
 from proton.dialect.traits import (
@@ -47,7 +45,7 @@ from proton.dialect.traits import (
     SharedEffects,
     has,
 )
-from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc_parts
+from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of
 from proton.dialect.walk import all_ops, defining_op, ops_of_each, users
 from proton.layout.tensor_cores import GROUP_WARPS
 from proton.schedule.dots import DOT, TMA, WAIT
@@ -132,19 +130,6 @@ def longest_work(
         else:
             cycles += sum(special_cycles(inner, chip) for inner in (op, *all_ops(op)))
     return found if lowest * dots <= most <= highest * dots else None
-
-
-def special_cycles(op: Operation, chip: Chip) -> float:
-    """The cycles of an SM that special functions take; 0 of other ops."""
-    if cost(op) is not Cost.SPECIAL or not is_tensor(op.results[0].type):
-        return 0
-    return prod(shape_of(op.results[0])) / chip.special_per_cycle
-
-
-def dot_cycles(op: Operation, chip: Chip) -> float:
-    """The cycles of an SM that a dot takes."""
-    (depth, _), element, _ = mem_desc_parts(op.operands[1].type)
-    return prod(shape_of(op.results[0])) * depth * element.width / (16 * chip.dot_per_cycle)
 
 
 def _are_apart(schedule: Schedule) -> bool:

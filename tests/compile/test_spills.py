@@ -82,7 +82,7 @@ def test_spills_are_registers(
     assert bool(all_) == (registers is not None)
     monkeypatch.setattr(launch.cuda, "programs_per_sm", lambda *words: 1)
     variant: Any = SimpleNamespace(kernel=kernel, function=None)
-    facts = launch._perturbation(variant, variant)
+    facts = launch._facts(variant, variant)
     spilled = facts["spills"]
     assert spilled == TritonCompiledKernel.n_spills.fget(SimpleNamespace(compiled=kernel))  # type: ignore[attr-defined]
     assert 2 * spilled == pytest.approx(in_loops, rel=0.2)

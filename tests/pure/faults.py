@@ -148,12 +148,16 @@ def offset_of(opcode: str) -> int:
     return next(at for (_, at), n in code.numbers.items() if code.texts[n].startswith(opcode))
 
 
-def sampled(raw: RawRun, reasons: str | dict[str, int], part: int = 0) -> RawRun:
+def sampled(
+    raw: RawRun, reasons: str | dict[str, int], part: int = 0, later: int = 0
+) -> RawRun:
     """A run whose kernel was sampled 100 times: `part` of these wait for a reason at the load of
-    line 14, or so many for each of several, the others are of warps that issue in line 15."""
+    line 14, or so many for each of several, `later` wait in line 15 for what it
+    loads, and the others are of warps that issue there."""
     parts = {reasons: part} if isinstance(reasons, str) else reasons
     counts = {("matmul", offset_of("LDG"), reason): part for reason, part in parts.items()}
-    counts["matmul", offset_of("STG"), "selected"] = 100 - sum(parts.values())
+    counts["matmul", offset_of("STG"), "long_scoreboard"] = later
+    counts["matmul", offset_of("STG"), "selected"] = 100 - later - sum(parts.values())
     samples = PCSamples.of(
         {key: count for key, count in counts.items() if count},
         cycles=1024, launches=2, dropped=3, overflows=0, cubin=cubin(),
@@ -300,10 +304,12 @@ def cpu(
     first: float = 1.0,
     slice_cost: float = 0.0,
     late: int = 0,
+    **options: Any,
 ) -> RawRun:
     """Launches on a CPU: programs of these lengths, each on the thread that is free first, in steps
     of equal length. Of more threads `late` ones came when nothing was left."""
     owner = kernel(name="add", table=(TABLE[STEP],))
+    owner = replace(owner, options={**owner.options, **options})
     found, now = list[Launch](), 10_000
     for number in range(launches):
         free, written = [now] * threads, []

@@ -172,6 +172,10 @@ FIXES: dict[str, tuple[str, Make, Make]] = {
     "a hidden softmax": ("exposed", lambda: gpu(loop(softmax=300)), lambda: gpu(loop())),
     "scores in time": ("waits", lambda: gpu(pieces(200), auto=[], body=3),
                        lambda: gpu(pieces(5), auto=[], body=3)),
+    # Dots take 400 ns of an iteration, at the part of their peak that kernels reach.
+    "scores beside dots": (
+        "waits", lambda: gpu(pieces(200), auto=[], body=3, dot_loops=[[faults.FILE, 1, 99, 320.0]]),
+        lambda: gpu(pieces(100), auto=[], body=3)),
     "no pauses": ("dot-gaps", lambda: gpu(loop(gap=120)), lambda: gpu(loop())),
     "equal programs": ("unequal-programs", lambda: cpu([90_000] * 7 + [700_000]),
                        lambda: cpu([166_250] * 8)),
@@ -189,6 +193,10 @@ FIXES: dict[str, tuple[str, Make, Make]] = {
     "scopes that are worth it": (
         "fine-scopes", lambda: cpu([100_000] * 4, steps=2000, slice_cost=12.0),
         lambda: cpu([100_000 - 2000 * 12] * 4, steps=20)),
+    "scopes that keep loads from others": (
+        "fine-scopes", lambda: cpu([100_000] * 4, steps=2000, slice_cost=6.0, run_ns=100_000,
+                                   run_ns_off=50_000),
+        lambda: cpu([50_000] * 4, steps=20)),
     # Of two programs on an SM each works while the other waits, 1,500 ns of 2,500 an iteration.
     "another program on an SM": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
                                  lambda: gpu(loads(1500), lengths=[50_000] * 4)),
@@ -242,6 +250,17 @@ def test_queues_of_one_access_are_one_reason_and_other_units_are_not(
     found = by_rule(sampled(gpu(loads(1500)), reasons))["stalls"]
     assert says in found.sentence
     assert found.numbers["reason_percent"] == percent
+
+
+@pytest.mark.parametrize(("reason", "percent"), [("lg_throttle", 75), ("math_pipe_throttle", 40)])
+def test_what_waits_for_accesses_of_a_full_queue_is_at_stake_with_them(
+    reason: str, percent: int
+) -> None:
+    raw = sampled(gpu(loads(1500)), {reason: 40, "long_scoreboard": 15}, later=20)
+    run = Run(raw)
+    found = {each.rule: each for each in run.findings.findings}["stalls"]
+    assert found.gain_ns / run.findings.kernels[0].time_ns == pytest.approx(percent / 100, rel=0.01)
+    assert found.numbers["reason_percent"] == 40
 
 
 def test_rules_come_behind_rules_that_there_are() -> None:

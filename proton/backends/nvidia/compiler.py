@@ -6,6 +6,7 @@ import warnings
 from proton.analysis import group_registers
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph
+from proton.analysis.cost import dot_loops
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
@@ -107,7 +108,7 @@ def compile_kernel(
         module, options = _scheduled(fn, signature, stages, options, text)
         strides = _names(module)
         schedule = take_texts(module.operation, stages.levels["ttgir"])
-        reread = _reread_bytes(module)
+        reread, loops = _reread_bytes(module), dot_loops(module, target.facts)
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
@@ -136,6 +137,7 @@ def compile_kernel(
         "target": str(target),
         **_of_launches(options),
         "num_stages": options.num_stages,
+        "dot_loops": loops,
         "shared": shared,
         **cubin.facts(),
         "tensor_maps": maps,

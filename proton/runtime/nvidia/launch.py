@@ -292,7 +292,7 @@ def instrumented(
         return cuda.programs_per_sm(variant.function, threads, variant.kernel.shared)
 
     variant = _keeping_occupancy(plain, make, lambda variant: variant.kernel, fit)
-    return InstrumentedVariant(key, variant, _perturbation(variant, plain))
+    return InstrumentedVariant(key, variant, _facts(variant, plain))
 
 
 def _keeping_occupancy(
@@ -375,9 +375,10 @@ def _passed(short: str | None) -> list[str | None]:
     return [None] if short is None else [type_.short for type_ in ty.parts_of(ty.str_to_ty(short))]
 
 
-def _perturbation(profiled: GPUVariant, plain: GPUVariant) -> dict[str, int]:
-    """What instrumentation did to a kernel: resources with it, and without (`_off`)."""
-    found: dict[str, int] = {}
+def _facts(profiled: GPUVariant, plain: GPUVariant) -> dict[str, object]:
+    """Its loops with dots, and what instrumentation did to a kernel: resources with it, and without
+    (`_off`)."""
+    found: dict[str, object] = {"dot_loops": plain.kernel.metadata["dot_loops"]}
     for suffix, variant in (("", profiled), ("_off", plain)):
         kernel = variant.kernel
         threads = WARP_SIZE * int(kernel.metadata["num_warps"])

@@ -322,7 +322,7 @@ class GPURecorder(Recorder):
         """The number of a kernel in the run: of the one with records, or where it has no scopes of
         the plain one. Under the lock."""
         kernel = variant.variant.kernel if variant.has_scopes else plain
-        return self.state.kernel_number(kernel, self.instrumentation, variant.perturbation)
+        return self.state.kernel_number(kernel, self.instrumentation, variant.facts)
 
     def _prepare(self, device: int, stream: int = 0) -> None:
         """Before the first launch on a device: clocks, calibration, the ring buffer."""

@@ -65,11 +65,11 @@ class GPUVariant:
 
 @dataclass(eq=False)
 class InstrumentedVariant:
-    """The instrumented kernel of a variant, and what instrumentation did to it."""
+    """The instrumented kernel of a variant, and what runs say of it."""
 
     key: Instrumentation
     variant: GPUVariant
-    perturbation: dict[str, int]
+    facts: dict[str, object]
 
     def __post_init__(self) -> None:
         self.launch = self.variant.launch

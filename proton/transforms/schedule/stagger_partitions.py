@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.analysis.cost import dot_cycles, special_cycles
 from proton.base.targets import GPUTarget
 from proton.dialect import isa, names_of
 from proton.dialect.builtin import i32_attr
@@ -23,7 +24,7 @@ from proton.dialect.ttng import DelayOp
 from proton.dialect.walk import all_ops, before, ops_named, parent_of
 from proton.passes import Pass, register
 from proton.schedule.dots import DOT
-from proton.schedule.partitions import LEAST_WORK, dot_cycles, special_cycles
+from proton.schedule.partitions import LEAST_WORK
 
 
 @register

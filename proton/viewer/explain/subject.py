@@ -250,6 +250,15 @@ class KernelView:
                 return value
         return self.warps if name == "num_warps" and self.on_gpu else None
 
+    def dot_cycles(self, file: str, line: int) -> float:
+        """The cycles of an SM that dots of an iteration of the loop around a line take, if they go
+        on by themselves; 0 where none do."""
+        loops = self.kernel.options.get("dot_loops", [])
+        assert isinstance(loops, list)
+        around = [(last - first, cycles) for name, first, last, cycles in loops
+                  if name == file and first <= line <= last]  # fmt: skip
+        return float(min(around)[1]) if around else 0.0
+
     @property
     def warps(self) -> int:
         """Of a program on a GPU."""
@@ -313,6 +322,13 @@ class KernelView:
         gpu = self.records.gpu
         found = [gpu.launches[n].rate for n in self.launches.tolist() if gpu and n in gpu.launches]
         return float(np.median(found)) if found else 1.0
+
+    @property
+    def recording_part(self) -> float | None:
+        """Which part of its time recording takes, where launches without it were timed, too."""
+        both = [self.kernel.options.get(name) for name in ("run_ns", "run_ns" + OFF)]
+        recorded, plain = (float(one) if isinstance(one, int) else 0.0 for one in both)
+        return max(1 - plain / recorded, 0.0) if recorded and plain else None
 
     def record_ns(self, rows: np.ndarray) -> np.ndarray:
         """What each of these slices costs the kernel, at least."""

@@ -1,7 +1,8 @@
 """Scopes that are so short that recording them takes a good part of the time.
 
 Records that a ring buffer lost had their cost, too: those that are there stand for all that were
-written.
+written. What a record keeps the kernel from doing at once is not seen in a run; launches without
+records (`compare_run_time`) tell all that recording costs.
 """
 
 from __future__ import annotations
@@ -29,21 +30,24 @@ def find(subject: Subject) -> Said:
             if own < SHORT * float(each.mean()):
                 short.append((subject.total(rows, each), scope, own))
         cost = sum(part for part, _, _ in short)
-        if not short or cost < LEAST * units:
+        measured = kernel.recording_part
+        part = min(cost / max(units, 1.0), 1.0) if measured is None else measured
+        if not short or part < LEAST:
             continue
         most, scope, own = max(short)
         rows, entry = kernel.scope_rows[scope], subject.scopes[scope]
         price = float(kernel.record_ns(rows).mean())
+        least = "at least " if kernel.on_gpu and measured is None else ""
         count = round(most / max(price, 1e-9))
-        part = min(cost / units, 1.0)
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
-            sentence=f"recording takes {100 * part:.0f} % of the time: {entry.path} itself is "
-            f"{_duration(own)} long, its record costs {duration(price)}, and there are {count}",
+            sentence=f"recording takes {least}{100 * part:.0f} % of the time: {entry.path} itself "
+            f"is {_duration(own)} long, its record costs {duration(price)}, and there are {count}",
             gain_ns=kernel.time_ns * part,
             advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
             "(every=16)",
+            record="compare_run_time=True times the kernel without records" if least else "",
             visits=int(np.unique(records.visits.number[rows]).size),
             error_ns=kernel.error_ns(rows),
             numbers={"cost_percent": 100 * part, "own_ns": own, "record_ns": price,

@@ -1,7 +1,8 @@
 """The line at which warps of a kernel wait most, by samples of program counters.
 
 The time at stake is that of the samples there which wait for the line's main reason: with other
-programs on an SM less of it is idle. Where a unit is full, they wait for it as well.
+programs on an SM less of it is idle. Where a unit is full, they wait for it as well. Where that is
+the queue of accesses, so does what waits for those that the line issued.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def _of(kernel: KernelView, variant: int) -> Said:
     main = top["reason"]
     same = at[at["reason"].isin(_QUEUES if main in _QUEUES else [main])]
     part = same["share"].sum() if main in _QUEUES else top["share"]
-    gain = kernel.time_ns * part / 100 if main.endswith(_FULL) else kernel.gain(part / 100)
+    queued = _of_accesses(own, top)["share"].sum() if main in _QUEUES else 0.0
+    is_full = main.endswith(_FULL)
+    gain = kernel.time_ns * (part + queued) / 100 if is_full else kernel.gain(part / 100)
     if gain < LEAST_PART * kernel.time_ns:
         return  # other programs of an SM go on meanwhile
     is_global = main in _QUEUES and _are_global(tables.pc_samples("line,reason,instruction"), same)
@@ -128,6 +131,15 @@ def _of(kernel: KernelView, variant: int) -> Said:
         file=top["file"],
         line=int(top["line"]),
     )
+
+
+def _of_accesses(samples: pd.DataFrame, top: pd.Series) -> pd.DataFrame:
+    """The samples of a kernel that wait for accesses of a line: there, or for what it made."""
+    file, line = samples["file"] == top["file"], top["line"]
+    near, far = f"line {line}", f"{top['file'].rpartition('/')[2]}:{line}"
+    made = (file & (samples["awaited"] == near)) | (~file & (samples["awaited"] == far))
+    is_one = (file & (samples["line"] == line)) | made
+    return samples[is_one & (samples["reason"] == "long_scoreboard")]
 
 
 def _are_global(instructions: pd.DataFrame, rows: pd.DataFrame) -> bool:
