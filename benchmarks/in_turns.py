@@ -46,15 +46,16 @@ def mean_us(launch: Launch, count: int) -> float:
     return milliseconds(launch, count) * 1e3
 
 
-def kernel_us(launch: Launch, count: int) -> float:
-    """The median of a launch's kernel, by CUPTI: of several, the one that takes most in all."""
+def kernel_us(launch: Launch, count: int, name: str = "") -> float:
+    """The median of a launch's kernel, by CUPTI: of several, the one of that name, or the one that
+    takes most in all."""
     with profile(activities=[ProfilerActivity.CUDA]) as found:
         for _ in range(count):
             launch()
         torch.cuda.synchronize()
     times: dict[str, list[float]] = {}
     for event in found.profiler.kineto_results.events():
-        if str(event.device_type()).endswith("CUDA"):
+        if str(event.device_type()).endswith("CUDA") and name in ("", event.name()):
             times.setdefault(event.name(), []).append(event.duration_ns() / 1e3)
     return statistics.median(max(times.values(), key=sum))
 

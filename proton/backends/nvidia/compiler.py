@@ -6,6 +6,7 @@ import warnings
 from proton.analysis import group_registers
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph
+from proton.analysis.chosen_warps import chosen_warps
 from proton.analysis.cost import dot_loops
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
@@ -176,6 +177,8 @@ def _scheduled(
             num_warps=options.num_warps,
             num_ctas=options.num_ctas,
         )
+        if options.chooses_warps and text is None and not fn.hears_warps:
+            options = dataclasses.replace(options, num_warps=chosen_warps(module))
         found = _with_workers(module, options)
     module, found = _on_tiles(module, stages, found, text, fn.has_layouts)
     if DESCRIBES_LOADS in module.operation.attributes and not found.worker_warps:

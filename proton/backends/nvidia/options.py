@@ -39,6 +39,7 @@ class GPUOptions:
     default_dot_input_precision: str = "tf32"
     ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
+    chooses_warps: bool = False  # whoever launches gave no `num_warps`
     describes_loads: bool = False  # who launches makes maps of what pointers load
     single_buffers: bool = True  # where shared memory has room for no more
     worker_warps: int = 0  # of groups beside the program's own: the kernel says how many

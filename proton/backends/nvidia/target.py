@@ -113,7 +113,7 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
             if name not in known:
                 guess = did_you_mean(name, known) or f"; there are {', '.join(known)}"
                 raise CompilationError(f"kernels for {target} have no option {name!r}{guess}")
-        return GPUOptions(target, **options)
+        return GPUOptions(target, **{"chooses_warps": "num_warps" not in options} | options)
 
     def warm_up(self) -> None:
         from proton.backends.nvidia import compiler  # noqa: F401

@@ -200,6 +200,7 @@ class GPULauncher(Launcher):
                 target,
                 **{**chosen, "debug": self.kernel.checks(options)[0]},
                 instrumentation=instrumentation,
+                chooses_warps="num_warps" not in chosen,
                 describes_loads=describes,
             ),
         )

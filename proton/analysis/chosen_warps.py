@@ -1,0 +1,78 @@
+"""How many warps a program has, where a launch does not say.
+
+Dots have as many as keep the accumulators that are alive at once in registers, MOST_ACCUMULATED to
+a thread, and no more than there are instructions for in the smallest one. What is combined along a
+block goes from lane to lane, and from warp to warp through shared memory: few warps with more
+elements each take less time, until registers are scarce. A program without tensors has one.
+`benchmarks/gpu_chosen.py` measured the limits.
+"""
+
+from collections import defaultdict
+from math import prod
+
+from proton.base.targets import DEFAULT_WARPS, WARP_SIZE
+from proton.dialect import isa, tt
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.mlir import Module, Operation, Value, scf
+from proton.dialect.regions import innermost_loop
+from proton.dialect.traits import Combines, Multiplies, has
+from proton.dialect.ttg import is_tensor
+from proton.dialect.walk import all_ops, defining_op
+
+MOST_ACCUMULATED = 160  # elements of accumulators
+MOST_ELEMENTS = 128  # of a block, to a thread
+OF_INSTRUCTION = 16 * 8  # elements of a dot's result, and one instruction's of a warp
+# The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
+OF_COMBINED = ((512, 1), (1024, 2), (4096, 4), (16384, 8), (32768, 16))
+MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
+ATOMICS = tt.AtomicCASOp, tt.AtomicRMWOp
+
+
+def chosen_warps(module: Module) -> int:
+    """The number of warps for a module of the front end."""
+    ops = all_ops(module)
+    if any(_waits(op) for op in ops):
+        return DEFAULT_WARPS  # programs that wait for others have to fit beside each other
+    sizes = [_size(value) for op in ops for value in op.results if is_tensor(value.type)]
+    if not sizes:
+        return 1
+    largest, dots = max(sizes), [op for op in ops if has(op, Multiplies)]
+    if not dots and _combines(ops):
+        return next((warps for most, warps in OF_COMBINED if largest <= most), MOST_WARPS)
+    warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
+    for dot in dots:
+        warps = max(1, min(warps, _size(dot.results[0]) // OF_INSTRUCTION))
+    while warps < (MOST_OF_DOTS if dots else MOST_WARPS) and (
+        accumulated > MOST_ACCUMULATED * WARP_SIZE * warps
+        or largest > MOST_ELEMENTS * WARP_SIZE * warps
+    ):
+        warps *= 2
+    return warps
+
+
+def _waits(op: Operation) -> bool:
+    """True of a loop that goes on until memory has what it waits for."""
+    return isa(op, scf.WhileOp) and any(isa(inner, *ATOMICS) for inner in all_ops(op))
+
+
+def _combines(ops: list[Operation]) -> bool:
+    """True if elements are combined where blocks are loaded: in innermost loops, if any load."""
+    loads = [op for op in ops if isa(op, tt.LoadOp, tt.DescriptorLoadOp)]
+    loops = {innermost_loop(op) for op in loads if is_tensor(op.results[0].type)}
+    inner = loops - {None} or {None}
+    return any(has(op, Combines) and innermost_loop(op) in inner for op in ops)
+
+
+def _accumulated(dots: list[Operation]) -> dict[object, int]:
+    """The elements that the dots of each loop, or of what is in none, accumulate. Dots that add to
+    each other have one accumulator."""
+    found: dict[object, int] = defaultdict(int)
+    for dot in dots:
+        before = defining_op(dot.operands[2])
+        if before is None or not has(before, Multiplies):
+            found[innermost_loop(dot)] += _size(dot.results[0])
+    return found
+
+
+def _size(value: Value) -> int:
+    return prod(shape_of(value))
