@@ -3,8 +3,9 @@
 Dots have as many as keep the accumulators that are alive at once in registers, MOST_ACCUMULATED to
 a thread, and no more than there are instructions for in the smallest one. What is combined along a
 block goes from lane to lane, and from warp to warp through shared memory: few warps with more
-elements each take less time, until registers are scarce. A program without tensors has one.
-`benchmarks/gpu_chosen.py` measured the limits.
+elements each take less time, until registers are scarce. Below four they leave schedulers of an SM
+without work where programs are few and long: with two, a top-k of 1,024 took 2.6 times as long. A
+program without tensors has one. `benchmarks/gpu_chosen.py` measured the limits.
 """
 
 from collections import defaultdict
@@ -23,7 +24,7 @@ MOST_ACCUMULATED = 160  # elements of accumulators
 MOST_ELEMENTS = 128  # of a block, to a thread
 OF_INSTRUCTION = 16 * 8  # elements of a dot's result, and one instruction's of a warp
 # The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
-OF_COMBINED = ((512, 1), (1024, 2), (4096, 4), (16384, 8), (32768, 16))
+OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
 ATOMICS = tt.AtomicCASOp, tt.AtomicRMWOp
 

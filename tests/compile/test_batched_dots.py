@@ -81,7 +81,9 @@ OF_WARPS = {
 @pytest.mark.parametrize("shape", OF_WARPS, ids=str)
 def test_they_run_on_tensor_cores(shape: tuple[int, int, int]) -> None:
     f16, f32 = tl.float16, tl.float32
-    kernel = dots.warmup(f16, f16, f32, *shape, 16, "ieee", 1, target=GPUTarget("cuda", 90))
+    kernel = dots.warmup(
+        f16, f16, f32, *shape, 16, "ieee", 1, num_warps=4, target=GPUTarget("cuda", 90)
+    )
     ptx = kernel.asm["ptx"]
     assert ptx.count("mma.sync.aligned.m16n8k16") == OF_WARPS[shape]
     assert ("fma.rn.f32" in ptx) == (OF_WARPS[shape] == 0)

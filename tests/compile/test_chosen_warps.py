@@ -102,8 +102,8 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
 
 
 @pytest.mark.parametrize(("kernel", "sizes", "expected"), [
-    (softmax, (256,), 1), (softmax, (1024,), 2), (softmax, (4096,), 4), (softmax, (8192,), 8),
-    (softmax, (32768,), 16), (softmax, (65536,), 32), (scan, (512,), 1), (scan, (2048,), 4),
+    (softmax, (256,), 2), (softmax, (1024,), 4), (softmax, (4096,), 4), (softmax, (8192,), 8),
+    (softmax, (32768,), 16), (softmax, (65536,), 32), (scan, (128,), 2), (scan, (2048,), 4),
     (sums, (256,), 4), (sums, (16384,), 4), (sums, (32768,), 8), (doubled, (64,), 4),
     (doubled, (32768,), 8), (doubled, (131072,), 32), (search, (99,), 1), (barrier, (99,), 4),
     (counted, (32768,), 4), (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),

@@ -113,6 +113,7 @@ def test_too_much_shared_memory_says_how_much_there_is(arch: int) -> None:
     assert transposes.warmup(tl.float32, size, target=target).shared == 4 * size**2 <= limit
     in_parts = transposes.warmup(tl.float32, 2 * size, target=target)
     assert in_parts.shared == (8 * size**2 if 8 * size**2 <= limit else 4 * size**2)
+    assert in_parts.metadata["num_warps"] == 4  # 16 would be chosen, which exchange all at once
     error = error_of(
         lambda: transposes.warmup(tl.float32, 2 * size, num_warps=8, target=target), OutOfResources
     )

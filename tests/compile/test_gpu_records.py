@@ -333,8 +333,8 @@ def calls(x_ptr, out_ptr, n):
 @pytest.mark.usefixtures("no_assembler")
 @pytest.mark.parametrize("mode", MODES)
 def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> None:
-    off = compiled(calls, tl.float32, tl.float32, 9)
-    on = compiled(calls, tl.float32, tl.float32, 9, instrumentation=MODES[mode])
+    off = compiled(calls, tl.float32, tl.float32, 9, num_warps=4)
+    on = compiled(calls, tl.float32, tl.float32, 9, instrumentation=MODES[mode], num_warps=4)
     ptx, profile = on.asm["ptx"], on.metadata["profile"]
     paths = [scope["path"] for scope in profile["scopes"]]
     assert sorted(paths) == ["calls", "calls/scaled", "calls/turn", "load"]

@@ -481,7 +481,7 @@ def test_a_kernel_whose_scopes_hold_no_work_is_in_the_run(driver: ProfilingDrive
     driver.turns = 0
     with proton.profile("run", capacity=CAPACITY) as run:
         for _ in range(2):
-            idle[3,](x, 7)
+            idle[3,](x, 7, num_warps=WARPS)
     assert run.optimized_out.values.tolist() == [["idle", 1, "dead"], ["idle", 1, "called"]]
     assert (
         run.launches[["kernel", "grid", "device", "finished"]].values.tolist()

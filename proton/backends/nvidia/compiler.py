@@ -103,6 +103,20 @@ def compile_kernel(
 
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
+    try:
+        return _compiled(fn, signature, options, label)
+    except (OutOfResources, PTXASError):
+        if not options.chooses_warps:
+            raise
+    # So many warps as were chosen need more than there is.
+    options = dataclasses.replace(options, chooses_warps=False)
+    return _compiled(fn, signature, options, label)
+
+
+def _compiled(
+    fn: DeviceFunction, signature: Signature, options: GPUOptions, label: str
+) -> CompileResult:
+    """As `compile_kernel`, with the number of warps that is given or chosen."""
     stages, target, text = Stages(label), options.target, options.text or fn.ir
     name = fn.name_of(signature)
     with mlir_context(), Assembler(target, name, mangled(name)) as assembler:
