@@ -139,7 +139,7 @@ def _facts(
             "constants": dict(signature.constants),
             "configs": sorted(signature.divisible),
             "is_warmup": _thread.is_warming,
-            **{n: getattr(options, n) for n in _KEPT_OPTIONS if hasattr(options, n)},
+            **_kept(options),
         },
         "is_manual_warmup": _thread.is_warming,
     }
@@ -160,13 +160,19 @@ def serialize_specialization_data(
             name: {"class": _place(form.kind), "count": form.count}
             for name, form in signature.tuples.items()
         },
-        "options": {n: getattr(options, n) for n in _KEPT_OPTIONS if hasattr(options, n)},
+        "options": _kept(options),
     }
     try:
         constants = {name: _in_json(value) for name, value in signature.constants.items()}
         return json.dumps(data | {"constants": constants})
     except TypeError:
         return json.dumps(data | {"constants": None})
+
+
+def _kept(options: object) -> dict[str, object]:
+    """The options that hooks are told, without the warps that the compiler chooses."""
+    found = {name: getattr(options, name) for name in _KEPT_OPTIONS if hasattr(options, name)}
+    return found | ({"num_warps": None} if getattr(options, "chooses_warps", False) else {})
 
 
 def _in_json(value: object) -> object:

@@ -4,9 +4,11 @@
 from typing import Any
 
 import pytest
+from fake_cuda import FakeDriver
 
 import proton
 import proton.language as tl
+from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
 
 HOPPER = GPUTarget("cuda", 90)
@@ -143,3 +145,14 @@ def test_a_text_has_those_that_it_says_or_four(tmp_path: Any) -> None:
         path = tmp_path / f"kernel.{level}"
         path.write_text(str(made.asm[level]))
         assert int(proton.compile(path, target=HOPPER).metadata["num_warps"]) == expected
+
+
+def test_a_kernel_with_chosen_warps_is_preloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, told = FakeDriver(), list[Any]()
+    driver.install(monkeypatch)
+    monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **facts: told.append(facts))
+    x, y = driver.array("float32"), driver.array("float32", 0x20000)
+    found = softmax.warmup(x, y, 8192)
+    facts = told.pop()["compile"]
+    assert facts["num_warps"] is None
+    assert softmax.preload(facts["specialization_data"]).key == found.key
