@@ -19,10 +19,11 @@ from proton.dialect.regions import innermost_loop
 from proton.dialect.traits import Combines, Multiplies, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, defining_op
+from proton.layout.tensor_cores import MMA_COLUMNS, MMA_ROWS
 
 MOST_ACCUMULATED = 160  # elements of accumulators
 MOST_ELEMENTS = 128  # of a block, to a thread
-OF_INSTRUCTION = 16 * 8  # elements of a dot's result, and one instruction's of a warp
+MOST_OF_FEW = 4096  # elements of a block beside such dots, for less than four warps
 # The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
 OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
@@ -41,14 +42,22 @@ def chosen_warps(module: Module) -> int:
     if not dots and _combines(ops):
         return next((warps for most, warps in OF_COMBINED if largest <= most), MOST_WARPS)
     warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
-    for dot in dots:
-        warps = max(1, min(warps, _size(dot.results[0]) // OF_INSTRUCTION))
+    if largest <= MOST_OF_FEW:
+        warps = min([warps, *(_instructions(dot) for dot in dots)])
     while warps < (MOST_OF_DOTS if dots else MOST_WARPS) and (
         accumulated > MOST_ACCUMULATED * WARP_SIZE * warps
         or largest > MOST_ELEMENTS * WARP_SIZE * warps
     ):
         warps *= 2
     return warps
+
+
+def _instructions(dot: Operation) -> int:
+    """How many make a dot's result; as many as there may be warps where none does."""
+    shape = shape_of(dot.results[0])
+    if any(size < least for size, least in zip(shape[-2:], (MMA_ROWS, MMA_COLUMNS), strict=True)):
+        return MOST_WARPS
+    return prod(shape) // (MMA_ROWS * MMA_COLUMNS)
 
 
 def _waits(op: Operation) -> bool:
