@@ -116,7 +116,6 @@ class TraceProcessor:
         self._rpc = self._messages.TraceProcessorRpc
         self._engine = Engine.idle.pop() if Engine.idle else Engine()
         try:
-            self._ask(self._rpc(request=self._rpc.TPM_RESET_TRACE_PROCESSOR))
             self._load(trace)
         except BaseException:
             self._engine.close()
@@ -155,6 +154,7 @@ class TraceProcessor:
         return self.query(COMPLAINTS)
 
     def _load(self, trace: Path) -> None:
+        """Loads a trace: the engine forgets the one before it, as that has ended."""
         for data in _chunks(trace):
             request = self._rpc(request=self._rpc.TPM_APPEND_TRACE_DATA, append_trace_data=data)
             reply = self._ask(request).append_result
@@ -197,6 +197,9 @@ class TraceProcessor:
 
 
 def _chunks(trace: Path) -> Iterator[bytes]:
+    """The file in pieces. An empty one is a piece, too: the first makes the engine forget the trace
+    before."""
     with open(trace, "rb") as file:
+        yield file.read(CHUNK_BYTES)
         while data := file.read(CHUNK_BYTES):
             yield data
