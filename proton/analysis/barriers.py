@@ -50,7 +50,7 @@ _ARRIVALS = (
 _USES = (*_ARRIVALS, *WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
 
 
-def check_barriers(module: Module) -> None:
+def check_barriers(module: Module | Operation) -> None:
     """Raises CompilationError for what is certainly wrong."""
     for kernel in kernel_functions(module):
         uses = [_Use.of(op) for op in all_ops(kernel) if isa(op, *_USES)]
