@@ -23,6 +23,7 @@ from proton.gluon.language.nvidia.hopper import (
 from proton.gluon.nvidia.hopper import TensorDescriptor
 from tests import gluon_images
 from tests.draws import TIMES
+from tests.tf32 import nearest_tf32
 
 Check = Callable[[np.random.Generator], None]
 CHECKS: dict[str, Check] = {**gluon_images.CHECKS}
@@ -762,6 +763,20 @@ def blocks_by_tma(rng: np.random.Generator) -> None:
         made_and_moved[(1,)](x, y, 64, 32, 32, gl.NVMMASharedLayout(32, layout.element_bitwidth),
                              num_warps=4)  # fmt: skip
         assert (x == y).all()
+
+
+@check
+def blocks_rounded_to_tf32(rng: np.random.Generator) -> None:
+    layout = gl.NVMMASharedLayout(128, 32)
+    a = rng.standard_normal((100, 72), np.float32)
+    b, total = np.zeros_like(a), np.zeros((128, 64), np.float32)
+    given = (
+        TensorDescriptor.from_tensor(x, [128, 64], layout, "zero", x is a) for x in (a, b, total)
+    )
+    moved[(1,)](*given, num_warps=4)
+    assert (b[:, 8:] == nearest_tf32(a[:, 8:])).all()
+    assert (total[:100] == b[:, 8:]).all()
+    assert not total[100:].any()
 
 
 @gluon.jit

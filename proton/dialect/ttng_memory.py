@@ -37,6 +37,7 @@ class TensorMapType(TTNG.Type, name="tensormap"):
     block: ir.TypeAttr
     padding: ir.StringAttr
     target, outside = TensorDescType.target, TensorDescType.outside
+    loaded = TensorDescType.loaded
     rank, index_count = TensorDescType.rank, TensorDescType.index_count
 
     @property
@@ -55,6 +56,7 @@ class TensorMapIm2colType(TTNG.Type, name="tensormap_im2col"):
     padding: ir.StringAttr
     dimensions: ir.IntegerAttr
     target, outside = TensorDescType.target, TensorDescType.outside
+    loaded = TensorDescType.loaded
     rank, index_count = TensorDescIm2colType.rank, TensorDescIm2colType.index_count
     element = TensorMapType.element
 
