@@ -47,7 +47,8 @@ _ARRIVALS = (
     ttng.ArriveBehindCopiesOp,
     ttng.ArriveWithCopiesOp,
 )
-_USES = (*_ARRIVALS, *WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
+_OTHERS = (ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierCompleteOp)
+_USES = (*_ARRIVALS, *WAITS, *_OTHERS)
 
 
 def check_barriers(module: Module | Operation) -> None:

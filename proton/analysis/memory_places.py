@@ -179,6 +179,8 @@ def count_of(op: Operation) -> int:
     """The arrivals of an op at a barrier, or, of an init, those that a phase has."""
     if isa(op, ttng.ArriveOfWarpsOp, ttng.ArriveWithCopiesOp):
         return _warps_of(op)
+    if isa(op, ttng.BarrierCompleteOp):
+        return 0
     return int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
 
 
@@ -192,8 +194,9 @@ def _warps_of(op: Operation) -> int:
 
 
 def expected_bytes(op: Operation) -> int:
-    """Bytes that an arrival says will come."""
-    return int(ir.IntegerAttr(op.attributes["bytes"]).value) if "bytes" in op.attributes else 0
+    """Bytes that an arrival says will come; less than none where they have come."""
+    size = int(ir.IntegerAttr(op.attributes["bytes"]).value) if "bytes" in op.attributes else 0
+    return -size if isa(op, ttng.BarrierCompleteOp) else size
 
 
 def copied_bytes(memory: Value) -> int:

@@ -393,6 +393,20 @@ class BarrierExpectOp(
     verify_invariants = staticmethod(_verify_barrier)
 
 
+class BarrierCompleteOp(
+    TTNG.Operation,
+    name="barrier_complete",
+    traits=[t.Writes, t.Barrier, t.SharedEffects(reads=(0,))],
+):
+    """`ttng.barrier_complete %barrier, %pred {bytes}`: the group of warps meets, and so many of the
+    bytes that a phase expects, which its threads have written, arrive, if `pred` holds."""
+
+    barrier: Operand[AnyType]
+    pred: Operand[ir.IntegerType[1]]
+    bytes: ir.IntegerAttr
+    verify_invariants = staticmethod(_verify_barrier)
+
+
 class ArriveBarrierOp(
     TTNG.Operation, name="arrive_barrier", traits=[t.Writes, t.SharedEffects(reads=(0,))]
 ):

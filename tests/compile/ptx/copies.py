@@ -322,6 +322,10 @@ class Copies:
                     barrier.missing -= count
                     barrier.check()
                     self._hand_over(thread)
+                case ("complete_tx", *_):
+                    self.barriers_of[key].bytes -= int(op.array(op.operands[1], "u32")[thread])
+                    self.barriers_of[key].check()
+                    self._hand_over(thread)
                 case ("expect_tx", _):
                     self.barriers_of[key].bytes += int(op.array(op.operands[1], "u32")[thread])
                 case _:
