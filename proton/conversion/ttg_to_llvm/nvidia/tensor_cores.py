@@ -7,7 +7,7 @@ from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_typ
 from proton.conversion.ttg_to_llvm.nvidia import mma
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
-from proton.dialect import ttng
+from proton.dialect import isa, ttng
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_block, mem_desc_view
@@ -21,6 +21,8 @@ from proton.layout.tensor_cores import (
     group_tiling_of,
     mma_tiling_of,
 )
+
+_ACCUMULATOR = 2  # of a product's operands
 
 
 @lowers(ttng.MmaSyncOp)
@@ -207,8 +209,19 @@ def _element(type_: Type) -> Type:
 @lowers(ttng.WarpGroupDotWaitOp)
 def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
+    if all(map(_adds, site.op.results[0].uses)):
+        mma.wgmma_wait([], site.number("pendings"))
+        return [value]
     words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
     return [mma.from_accumulator_words(words, value.type)]
+
+
+def _adds(use: ir.OpOperand) -> bool:
+    """True if a value is what instructions add to. They are behind a wait by their order: LLVM has
+    128 registers less to follow."""
+    op = use.owner.operation
+    is_sum = isa(op, ttng.WarpGroupDotOp) and use.operand_number == _ACCUMULATOR
+    return is_sum and not ir.IntegerAttr(op.attributes["imprecise"]).value
 
 
 @lowers(ttng.ZerosOp)
