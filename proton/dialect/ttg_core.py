@@ -165,6 +165,7 @@ def mem_desc(
     return kind.get(sizes, ir.TypeAttr.get(element), encoding)
 
 
+@functools.cache  # each part of memory that is indexed asks for it
 def view_desc(
     shape: tuple[int, ...], element: Type, view: SharedView, is_mutable: bool = True
 ) -> Type:

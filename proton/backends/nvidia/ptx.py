@@ -184,6 +184,8 @@ def with_stores_behind_loads(ptx: str) -> str:
     """The PTX in which a store of a block that is written in place stands behind all loads ahead of
     it, where there are several. ptxas sees by the address, a register and a number, which loads it
     does not touch, and moves it between them, to need fewer registers."""
+    if "ld.global" not in ptx or "st.global" not in ptx:
+        return ptx
     accesses = set(_GLOBAL.findall(ptx))
     if not any(kind == "st" and ("ld", base) in accesses for kind, base in accesses):
         return ptx
