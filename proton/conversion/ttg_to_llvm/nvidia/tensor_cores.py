@@ -11,6 +11,7 @@ from proton.dialect import isa, ttng
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_block, mem_desc_view
+from proton.layout.encodings import REGISTER_BITS
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory
 from proton.layout.shared_view import matrix_of
@@ -209,18 +210,21 @@ def _element(type_: Type) -> Type:
 @lowers(ttng.WarpGroupDotWaitOp)
 def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
-    if all(map(_adds, site.op.results[0].uses)):
+    if _is_only_added_to(site.op.results[0]):
         mma.wgmma_wait([], site.number("pendings"))
         return [value]
     words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
     return [mma.from_accumulator_words(words, value.type)]
 
 
-def _adds(use: ir.OpOperand) -> bool:
-    """True if a value is what instructions add to. They are behind a wait by their order: LLVM has
-    128 registers less to follow."""
-    op = use.owner.operation
-    is_sum = isa(op, ttng.WarpGroupDotOp) and use.operand_number == _ACCUMULATOR
+def _is_only_added_to(sums: Value) -> bool:
+    """True if the instructions of one product take sums as they are, which stand behind a wait by
+    their order: LLVM has 128 registers less to follow."""
+    uses = [(use.owner.operation, use.operand_number) for use in sums.uses]
+    if len(uses) != 1 or sums.type.element_type.width != REGISTER_BITS:
+        return False
+    [(op, number)] = uses
+    is_sum = isa(op, ttng.WarpGroupDotOp) and number == _ACCUMULATOR
     return is_sum and not ir.IntegerAttr(op.attributes["imprecise"]).value
 
 
