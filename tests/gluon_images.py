@@ -19,6 +19,7 @@ from proton.gluon.language.nvidia.hopper import (
 )
 from proton.gluon.nvidia.hopper import TensorDescriptor, TensorDescriptorIm2Col
 from tests.draws import times
+from tests.tf32 import nearest_tf32
 
 FIRST = gl.constexpr(CachePolicy(l2=FractionalEvictionPolicy("evict_first", 0.5)))
 CHECKS: dict[str, Callable[[np.random.Generator], None]] = {}
@@ -111,8 +112,11 @@ def _drawn(rng: np.random.Generator, number: int, *, on_steps: bool) -> None:
     pad = -depth % (16 // size)
     dtype = {"bfloat16": "uint16", "float8e4nv": "uint8"}.get(name, name)
     whole = rng.integers(1, 100, (images, *sizes, depth + pad)).astype(dtype)
+    if name == "float32":
+        whole *= 1 + rng.random(whole.shape).astype(dtype)
     x = whole[..., :depth]
     padding = "nan" if name in ("float16", "float32") and rng.random() < 0.5 else "zero"
+    rounds = name == "float32" and rng.random() < 0.5
     first = [int(rng.integers(a, b + 1)) for a, b in ends]
     if on_steps:
         first = [a + (f - a) // s * s for f, (a, _), s in zip(first, ends, steps, strict=True)]
@@ -126,11 +130,12 @@ def _drawn(rng: np.random.Generator, number: int, *, on_steps: bool) -> None:
         base, out = (proton.reinterpret(array, getattr(gl, name)) for array in (whole, y))
     desc = TensorDescriptorIm2Col(
         base, list(x.shape), [stride // size for stride in x.strides], [pixels, channels],
-        gl.NVMMASharedLayout(swizzle, size * 8, 2), padding,
+        gl.NVMMASharedLayout(swizzle, size * 8, 2), padding, rounds,
         element_strides=[1, *steps, 1], pixel_box_lower_corner=low, pixel_box_upper_corner=high,
     )  # fmt: skip
     copied[(1,)](desc, out, (*at, channel), offsets, moves, pixels, channels, num_warps=4)
     places = list(itertools.islice(walked(at, ends, steps), pixels))
+    x = nearest_tf32(x) if rounds else x
     for found, moved in zip(y, (offsets, moves), strict=True):
         wanted, inside = gathered(x, places, moved, channel, channels)
         said = number, name, x.shape, desc, at, channel, moved

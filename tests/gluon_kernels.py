@@ -12,6 +12,7 @@ from proton import gluon
 from proton.gluon import language as gl
 from proton.gluon.language.nvidia.ampere import async_copy, mma_v2
 from proton.gluon.language.nvidia.hopper import (
+    async_store,
     fence_async_shared,
     mbarrier,
     tma,
@@ -23,6 +24,7 @@ from proton.gluon.language.nvidia.hopper import (
 from proton.gluon.nvidia.hopper import TensorDescriptor
 from tests import gluon_images
 from tests.draws import TIMES
+from tests.tf32 import nearest_tf32
 
 Check = Callable[[np.random.Generator], None]
 CHECKS: dict[str, Check] = {**gluon_images.CHECKS}
@@ -762,6 +764,85 @@ def blocks_by_tma(rng: np.random.Generator) -> None:
         made_and_moved[(1,)](x, y, 64, 32, 32, gl.NVMMASharedLayout(32, layout.element_bitwidth),
                              num_warps=4)  # fmt: skip
         assert (x == y).all()
+
+
+@check
+def blocks_rounded_to_tf32(rng: np.random.Generator) -> None:
+    layout = gl.NVMMASharedLayout(128, 32)
+    a = rng.standard_normal((100, 72), np.float32)
+    b, total = np.zeros_like(a), np.zeros((128, 64), np.float32)
+    given = (
+        TensorDescriptor.from_tensor(x, [128, 64], layout, "zero", x is a) for x in (a, b, total)
+    )
+    moved[(1,)](*given, num_warps=4)
+    assert (b[:, 8:] == nearest_tf32(a[:, 8:])).all()
+    assert (total[:100] == b[:, 8:]).all()
+    assert not total[100:].any()
+
+
+@gluon.jit
+def signalled(x, y, n, M: gl.constexpr, N: gl.constexpr, layout: gl.constexpr):
+    """Blocks go by memory to threads that hold them otherwise."""
+    own: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    other: gl.constexpr = gl.BlockedLayout([2, 1], [8, 4], [1, 4], [0, 1])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, own))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, own))[None, :]
+    p = gl.arange(0, M, layout=gl.SliceLayout(1, other))[:, None]
+    q = gl.arange(0, N, layout=gl.SliceLayout(0, other))[None, :]
+    memory = gl.allocate_shared_memory(gl.float32, [M, N], layout)
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=1)
+    for k in range(n):
+        mbarrier.expect(bar, memory.nbytes_per_cta)
+        async_store(memory, gl.load(x + (k * M + i) * N + j), bar)
+        mbarrier.wait(bar, k & 1)
+        gl.store(y + (k * M + p) * N + q, memory.load(other))
+
+
+@gluon.jit
+def signals(x, ready, empty, memory, n):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [2], [0])
+    for k in range(n):
+        mbarrier.wait(empty, k & 1 ^ 1)
+        mbarrier.expect(ready, memory.nbytes_per_cta)
+        at = k * memory.shape[0] + gl.arange(0, memory.shape[0], layout=layout)
+        async_store(memory, gl.load(x + at), ready)
+
+
+@gluon.jit
+def hears(y, ready, empty, memory, n):
+    layout: gl.constexpr = gl.BlockedLayout([2], [32], [4], [0])
+    for k in range(n):
+        mbarrier.wait(ready, k & 1)
+        at = k * memory.shape[0] + gl.arange(0, memory.shape[0], layout=layout)
+        gl.store(y + at, memory.load(layout) * 2)
+        mbarrier.arrive(empty)
+
+
+@gluon.jit
+def signalled_by_roles(x, y, n, N: gl.constexpr):
+    memory = gl.allocate_shared_memory(gl.int32, [N], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    ready, empty = mbarrier.allocate_mbarrier(), mbarrier.allocate_mbarrier()
+    mbarrier.init(ready, count=1)
+    mbarrier.init(empty, count=1)
+    gl.warp_specialize(
+        [(hears, (y, ready, empty, memory, n)), (signals, (x, ready, empty, memory, n))], [2], [40]
+    )
+
+
+@check
+def stores_that_signal(rng: np.random.Generator) -> None:
+    """In one block of threads, which has all of a cluster."""
+    layouts = [gl.NVMMASharedLayout(64, 32), gl.SwizzledSharedLayout(1, 1, 1, [1, 0])]
+    for layout, num_ctas in some([(layout, n) for layout in layouts for n in (1, 2)]):
+        x = rng.standard_normal((3 * 32, 64), np.float32)
+        y = np.zeros_like(x)
+        signalled[(1,)](x, y, 3, 32, 64, layout, num_warps=4, num_ctas=num_ctas)
+        assert (x == y).all()
+        x = rng.integers(-99, 99, (5, 256), np.int32)
+        y = np.zeros_like(x)
+        signalled_by_roles[(1,)](x, y, 5, 256, num_warps=4, num_ctas=num_ctas)
+        assert (y == 2 * x).all()
 
 
 @gluon.jit

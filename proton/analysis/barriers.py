@@ -47,10 +47,11 @@ _ARRIVALS = (
     ttng.ArriveBehindCopiesOp,
     ttng.ArriveWithCopiesOp,
 )
-_USES = (*_ARRIVALS, *WAITS, ttng.InitBarrierOp, ttng.InvalBarrierOp)
+_OTHERS = (ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierCompleteOp)
+_USES = (*_ARRIVALS, *WAITS, *_OTHERS)
 
 
-def check_barriers(module: Module) -> None:
+def check_barriers(module: Module | Operation) -> None:
     """Raises CompilationError for what is certainly wrong."""
     for kernel in kernel_functions(module):
         uses = [_Use.of(op) for op in all_ops(kernel) if isa(op, *_USES)]

@@ -89,8 +89,11 @@ def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> li
     one in it that is there for what was written ahead of the loop."""
     if not any(allocation.offsets for allocation in allocations.values()):
         return []  # nothing is in shared memory
-    aliases = {name: SharedAliases(function) for name, function in graph.functions.items()}
-    missing = functools.partial(_missing, graph, allocations, aliases)
+    flows = {
+        name: _Dataflow(allocations[name], SharedAliases(function))
+        for name, function in graph.functions.items()
+    }
+    missing = functools.partial(_missing, graph, flows)
     needed, ahead = missing(()), list[Operation]()
     loops = dict.fromkeys(loop for op in needed for loop in _loops_around(op))
     if not loops or len(missing(loops)) == len(needed):
@@ -110,43 +113,42 @@ def _loops_around(op: Operation) -> list[Operation]:
 
 
 def _missing(
-    graph: CallGraph,
-    allocations: dict[str, Allocation],
-    aliases: dict[str, SharedAliases],
-    ahead: Collection[Operation],
+    graph: CallGraph, flows: dict[str, "_Dataflow"], ahead: Collection[Operation]
 ) -> list[Operation]:
     """The ops before which a barrier must go, with those of `ahead` behind one."""
     summaries: dict[str, FunctionSummary] = {}
     needed: list[Operation] = []
     for function in graph.callees_first():
         name = function_name(function)
-        dataflow = _Dataflow(allocations[name], aliases[name], summaries, ahead)
-        end = dataflow.block(function.regions[0].blocks[0], State(fresh=True))
-        summaries[name] = FunctionSummary(
-            frozenset(dataflow.first_reads), frozenset(dataflow.first_writes), end
-        )
-        needed += dataflow.barriers
+        summaries[name] = flows[name].summary(function, summaries, ahead)
+        needed += flows[name].barriers
     return needed
 
 
 class _Dataflow(ForwardDataflow[State]):
-    """The state through one function."""
+    """The state through one function, any number of times."""
 
-    def __init__(
-        self,
-        allocation: Allocation,
-        aliases: SharedAliases,
-        summaries: dict[str, FunctionSummary],
-        ahead: Collection[Operation],
-    ) -> None:
-        self.allocation, self.aliases, self.summaries = allocation, aliases, summaries
-        self.ahead = ahead
+    def __init__(self, allocation: Allocation, aliases: SharedAliases) -> None:
+        self.allocation, self.aliases = allocation, aliases
         # The ops that name shared memory, or a token: the others have no effect on it.
         named = [*aliases.memory, *aliases.copies]
         self.users = {use.owner.operation for value in named for use in value.uses}
+        self.touched: dict[Operation, tuple[Intervals, Intervals]] = {}  # read, written
+
+    def summary(
+        self,
+        function: Operation,
+        summaries: dict[str, FunctionSummary],
+        ahead: Collection[Operation],
+    ) -> FunctionSummary:
+        """The function with barriers ahead of some ops, by the summaries of those that it calls;
+        `barriers` are the ops that need one besides."""
+        self.summaries, self.ahead = summaries, ahead
         self.barriers: dict[Operation, None] = {}
         self.first_reads: set[Interval] = set()
         self.first_writes: set[Interval] = set()
+        end = self.block(function.regions[0].blocks[0], State(fresh=True))
+        return FunctionSummary(frozenset(self.first_reads), frozenset(self.first_writes), end)
 
     def join(self, left: State, right: State) -> State:
         return left.join(right)
@@ -184,7 +186,9 @@ class _Dataflow(ForwardDataflow[State]):
     def _named(self, op: Operation, state: State) -> State:
         """The state behind an op's effects on the memory that its operands name."""
         effects = SharedEffects.of(op)
-        reads, writes = self._bytes(op, effects.reads), self._bytes(op, effects.writes)
+        if op not in self.touched:
+            self.touched[op] = self._bytes(op, effects.reads), self._bytes(op, effects.writes)
+        reads, writes = self.touched[op]
         if effects.waits:
             copies = {c for v in op.operands for c in self.aliases.copies.get(v, ())}
             landed = frozenset(bytes_ for copy, bytes_ in state.in_flight if copy in copies)
@@ -210,6 +214,8 @@ class _Dataflow(ForwardDataflow[State]):
     def _touch(self, op: Operation, state: State, reads: Intervals, writes: Intervals) -> State:
         """The state behind an op that reads and writes, with no barrier inside."""
         state = self._meet(op, state, reads, writes)
+        if reads <= state.reads and writes <= state.writes:
+            return state
         return replace(state, reads=state.reads | reads, writes=state.writes | writes)
 
     def _bytes(self, op: Operation, operands: tuple[int, ...]) -> Intervals:

@@ -11,7 +11,7 @@ from proton.analysis.scratch import held_bytes, stored_bytes
 from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect import by_name, isa, ttg, ttng
 from proton.dialect.attributes import NUM_WARPS
-from proton.dialect.emit import number_of, predicate_of
+from proton.dialect.emit import predicate_of
 from proton.dialect.mlir import CmpIPredicate, Location, Operation, Value, arith, ir
 from proton.dialect.walk import defining_op, source_span
 
@@ -44,9 +44,8 @@ def memory_place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
     op = defining_op(memory)
     if op is None:
         return None
-    size = held_bytes(memory.type)
     if isa(op, ttg.LocalReserveOp):
-        return MemoryPlace(memory, 0, size)
+        return MemoryPlace(memory, 0, held_bytes(memory.type))
     if isa(op, ttg.MemDescTransOp):
         return memory_place(op.operands[0], numbers)
     if not isa(op, ttg.MemDescViewOp, ttg.MemDescIndexOp):
@@ -54,6 +53,7 @@ def memory_place(memory: Value, numbers: Numbers) -> MemoryPlace | None:
     source = memory_place(op.operands[0], numbers)
     if source is None or source.is_part:
         return source
+    size = held_bytes(memory.type)
     if isa(op, ttg.MemDescViewOp):
         offset = int(ir.IntegerAttr(op.attributes["offset"]).value)
         return MemoryPlace(source.base, source.start + offset, size)
@@ -113,7 +113,8 @@ def known_number(value: Value, numbers: Numbers) -> int | None:
     if op is None or not isinstance(value.type, ir.IntegerType | ir.IndexType):
         return None
     if isa(op, arith.ConstantOp):
-        return number_of(value)
+        numbers[value] = int(ir.IntegerAttr(op.attributes["value"]).value)
+        return numbers[value]
     if isa(op, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp):
         return known_number(op.operands[0], numbers)
     if isa(op, arith.SelectOp):
@@ -178,6 +179,8 @@ def count_of(op: Operation) -> int:
     """The arrivals of an op at a barrier, or, of an init, those that a phase has."""
     if isa(op, ttng.ArriveOfWarpsOp, ttng.ArriveWithCopiesOp):
         return _warps_of(op)
+    if isa(op, ttng.BarrierCompleteOp):
+        return 0
     return int(ir.IntegerAttr(op.attributes["count"]).value) if "count" in op.attributes else 1
 
 
@@ -191,8 +194,9 @@ def _warps_of(op: Operation) -> int:
 
 
 def expected_bytes(op: Operation) -> int:
-    """Bytes that an arrival says will come."""
-    return int(ir.IntegerAttr(op.attributes["bytes"]).value) if "bytes" in op.attributes else 0
+    """Bytes that an arrival says will come; less than none where they have come."""
+    size = int(ir.IntegerAttr(op.attributes["bytes"]).value) if "bytes" in op.attributes else 0
+    return -size if isa(op, ttng.BarrierCompleteOp) else size
 
 
 def copied_bytes(memory: Value) -> int:

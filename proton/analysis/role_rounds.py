@@ -48,7 +48,7 @@ _UNKNOWN = (
     ttng.ArriveBehindCopiesOp,
     ttg.MeetOp,
 )
-_ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.BarrierExpectOp)
+_ARRIVALS = ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.BarrierExpectOp, ttng.BarrierCompleteOp
 _BY_THREADS = (ttg.AsyncCopyOp, ttg.AsyncCommitGroupOp, ttng.ArriveWithCopiesOp)
 _BEGUN = (ttng.AsyncTMACopyOp, *_BY_THREADS)
 _MATTERS = (*WAITS, *READS, *_UNKNOWN, *_ARRIVALS, *_BEGUN, ttng.WarpGroupDotWaitOp)

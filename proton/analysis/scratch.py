@@ -4,6 +4,7 @@ The lowering of an op and the allocation of its memory read one plan: both come 
 plans in `proton/layout` that this module adds up.
 """
 
+import functools
 from math import prod
 
 from proton.base.chips.chip import ACCESS_BYTES
@@ -154,6 +155,7 @@ def desc_bytes(type_: Type) -> int:
     return _aligned(held_bytes(type_))
 
 
+@functools.cache
 def held_bytes(type_: Type) -> int:
     """Those that a part of several has, with what lies between them."""
     (shape, element), view = ttg.mem_desc_block(type_), ttg.mem_desc_view(type_)

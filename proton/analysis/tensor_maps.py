@@ -87,7 +87,7 @@ def plan_of(op: Operation) -> TensorMapPlan | None:
         "base": int(ir.BlockArgument(base).arg_number),
         "sizes": formulas[:rank],
         "strides": [*formulas[rank : 2 * rank - 1], 1],
-        "element": str(type_.target.element_type),
+        "element": type_.loaded,
         "bytes": box.element_bytes,
         "box": list(box.sizes),
         "swizzle": box.swizzle,

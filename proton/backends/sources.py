@@ -1,6 +1,5 @@
 """What compilation begins with: the IR that the front end makes of Python, or that of a file."""
 
-from proton.analysis.barriers import check_barriers
 from proton.backends.parsing import parsed
 from proton.base.errors import CompilationError, LaunchError
 from proton.base.symbols import mangled, written
@@ -46,7 +45,7 @@ def first_module(
     """The module that the passes begin with: that of `text`, if there is one, whose kernel then has
     the name and the arguments of `fn`. Layouts in it must be for `num_warps`, a program's."""
     if text is None:
-        made = build_module(
+        return build_module(
             fn,
             signature,
             debug=debug,
@@ -57,9 +56,6 @@ def first_module(
             num_warps=num_warps,
             num_ctas=num_ctas,
         )
-        if fn.has_layouts:
-            check_barriers(made)
-        return made
     module = parsed(text)
     kernel = kernel_of(module, text)
     _check_types(kernel, text, signature)

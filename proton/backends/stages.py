@@ -16,13 +16,14 @@ from proton.passes import Pass, Pipeline
 class Stages:
     """Runs pipelines one after the other; `levels` has the IR after each, `times` the ms.
 
-    `label` names the folder of the dumps.
+    `label` names the folder of the dumps. `kept` is IR ahead of a level, for what is said of it.
     """
 
     label: str
     number: int = 1
     levels: dict[str, Operation] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, Operation] = field(default_factory=dict)
 
     def run(self, stage: str, module: Module, passes: list[Pass]) -> Module:
         """Runs the passes and returns the module; a copy is kept under the stage's name."""

@@ -62,10 +62,11 @@ def _annotate(blocks: list[Block]) -> None:
         branch = terminators[end]
         if not isa(branch, llvm.BrOp) or LOOP_ANNOTATION in branch.attributes:
             continue
-        is_innermost = not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops)
-        ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
-        is_recorded = is_innermost and any(map(_records, ops))
-        _annotate_loop(branch, _of_records(ops) if is_recorded else _BY_ASSEMBLER)
+        what = _BY_ASSEMBLER
+        if not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops):
+            ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
+            what = _of_records(ops) if any(map(_records, ops)) else what
+        _annotate_loop(branch, what)
 
 
 def _of_records(ops: list[Operation]) -> str:

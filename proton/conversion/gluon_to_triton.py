@@ -350,6 +350,12 @@ def _expect(ctx: _Lowering, op: Operation) -> None:
     _update(ctx, op, 1, size, op.operands[1])
 
 
+@_RULES.of(ttng.BarrierCompleteOp)
+def _complete(ctx: _Lowering, op: Operation) -> None:
+    size = int(ir.IntegerAttr(op.attributes["bytes"]).value)
+    _update(ctx, op, 0, -size, op.operands[1])
+
+
 @_RULES.of(ttng.ArriveOnceOp)
 def _arrive(ctx: _Lowering, op: Operation) -> None:
     count = int(ir.IntegerAttr(op.attributes["count"]).value)

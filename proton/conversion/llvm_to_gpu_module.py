@@ -10,7 +10,7 @@ from proton.dialect.attributes import KERNEL, KERNEL_PROFILE, LOOP_ANNOTATION
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Module, Operation, gpu, ir, llvm
 from proton.dialect.ttg import num_warps
-from proton.dialect.walk import all_ops
+from proton.dialect.walk import all_ops, op_names
 from proton.passes import Pass, register
 
 GPU_MODULE = "kernel"
@@ -69,9 +69,10 @@ class LLVMToGPUModule(Pass):
 
 def _check_all_is_lowered(module: Module) -> None:
     """Raises PassError for an op that LLVM does not know: to translate it may end the process."""
-    for op in all_ops(module):
-        if not op.name.startswith(("llvm.", "nvvm.")):
-            raise PassError(f"{op.name} is left behind the lowering (at {op.location})")
+    for name in op_names(module):
+        if not name.startswith(("llvm.", "nvvm.")):
+            first = next(op for op in all_ops(module) if op.name == name)
+            raise PassError(f"{name} is left behind the lowering (at {first.location})")
 
 
 def _annotate(branch: Operation) -> None:

@@ -29,7 +29,7 @@ from proton.dialect.mlir import (
 )
 from proton.dialect.tt_core import TT, PointerType, is_block_pointer
 from proton.dialect.tt_memory import CACHE_MODIFIERS, EVICTION_POLICIES
-from proton.layout.tensor_map import IM2COL_RANKS
+from proton.layout.tensor_map import IM2COL_RANKS, TF32
 
 PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing
 BOUNDARY_CHECK = "boundaryCheck"  # on tt.load and tt.store: the dimensions in which to look
@@ -94,7 +94,8 @@ class AdvanceOp(TT.Operation, name="advance", traits=[t.Pure, t.Speculatable, t.
 
 class TensorDescType(TT.Type, name="tensordesc"):
     """`!tt.tensordesc<tensor<64x32xf16>, "zero">`: a tensor in memory, of which blocks of this type
-    are loaded and stored; what they have outside of it is "zero" or "nan"."""
+    are loaded and stored; what they have outside of it is "zero" or "nan", behind it "tf32" where
+    loads round fp32."""
 
     block: ir.TypeAttr
     padding: ir.StringAttr
@@ -107,7 +108,13 @@ class TensorDescType(TT.Type, name="tensordesc"):
     @property
     def outside(self) -> str:
         """What a block has outside of the tensor."""
-        return str(ir.StringAttr(self.padding).value)
+        return str(ir.StringAttr(self.padding).value).partition(" ")[0]
+
+    @property
+    def loaded(self) -> str:
+        """The element type of loads, "tf32" where they round to it."""
+        rounds = ir.StringAttr(self.padding).value.endswith(TF32)
+        return TF32 if rounds else str(self.target.element_type)
 
     @property
     def rank(self) -> int:
@@ -129,6 +136,7 @@ class TensorDescIm2colType(TT.Type, name="tensordesc_im2col"):
     padding: ir.StringAttr
     dimensions: ir.IntegerAttr
     target, outside = TensorDescType.target, TensorDescType.outside
+    loaded = TensorDescType.loaded
 
     @property
     def rank(self) -> int:
@@ -214,8 +222,8 @@ class MakeTensorDescOp(
         rank, pointer = len(block.shape), PointerType.get(ir.TypeAttr.get(block.element_type))
         if not 1 <= rank <= MAX_RANK:
             return reject(op, f"a descriptor has 1 to {MAX_RANK} dimensions, got {rank}")
-        if op.result.type.outside not in PADDINGS:
-            return reject(op, f"padding must be one of {PADDINGS}, got {op.result.type.outside}")
+        if (padding := ir.StringAttr(op.result.type.padding).value) not in PADDINGS:
+            return reject(op, f"padding must be one of {PADDINGS}, got {padding}")
         return _verify_ranks(op, rank, "shape", "strides") and check_type(
             op, "base", op.base, pointer
         )

@@ -13,7 +13,18 @@ from proton.dialect import traits as t
 from proton.dialect.attributes import NUM_WARPS, THREADS_PER_WARP
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
-from proton.dialect.mlir import AnyAttr, AnyType, Attribute, Module, Operand, Result, Type, ext, ir
+from proton.dialect.mlir import (
+    AnyAttr,
+    AnyType,
+    Attribute,
+    Module,
+    Operand,
+    Operation,
+    Result,
+    Type,
+    ext,
+    ir,
+)
 from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED, dim
 from proton.layout.shared_view import SharedView
@@ -154,6 +165,7 @@ def mem_desc(
     return kind.get(sizes, ir.TypeAttr.get(element), encoding)
 
 
+@functools.cache  # each part of memory that is indexed asks for it
 def view_desc(
     shape: tuple[int, ...], element: Type, view: SharedView, is_mutable: bool = True
 ) -> Type:
@@ -225,7 +237,7 @@ def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Type, LinearLayout]:
     return shape, ir.TypeAttr(desc.element).value, LinearLayout.of({"offset": bases}, outs)
 
 
-def num_warps(module: Module) -> int:
+def num_warps(module: Module | Operation) -> int:
     """Warps of a program, as `convert-triton-to-tritongpu` noted them on the module."""
     return int(module.operation.attributes[NUM_WARPS].value)
 

@@ -37,6 +37,7 @@ class TensorMapType(TTNG.Type, name="tensormap"):
     block: ir.TypeAttr
     padding: ir.StringAttr
     target, outside = TensorDescType.target, TensorDescType.outside
+    loaded = TensorDescType.loaded
     rank, index_count = TensorDescType.rank, TensorDescType.index_count
 
     @property
@@ -55,6 +56,7 @@ class TensorMapIm2colType(TTNG.Type, name="tensormap_im2col"):
     padding: ir.StringAttr
     dimensions: ir.IntegerAttr
     target, outside = TensorDescType.target, TensorDescType.outside
+    loaded = TensorDescType.loaded
     rank, index_count = TensorDescIm2colType.rank, TensorDescIm2colType.index_count
     element = TensorMapType.element
 
@@ -388,6 +390,20 @@ class BarrierExpectOp(
     pred: Operand[ir.IntegerType[1]]
     bytes: ir.IntegerAttr
     iteration: Operand[ir.IntegerType[64]] | None = None
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class BarrierCompleteOp(
+    TTNG.Operation,
+    name="barrier_complete",
+    traits=[t.Writes, t.Barrier, t.SharedEffects(reads=(0,))],
+):
+    """`ttng.barrier_complete %barrier, %pred {bytes}`: the group of warps meets, and so many of the
+    bytes that a phase expects, which its threads have written, arrive, if `pred` holds."""
+
+    barrier: Operand[AnyType]
+    pred: Operand[ir.IntegerType[1]]
+    bytes: ir.IntegerAttr
     verify_invariants = staticmethod(_verify_barrier)
 
 

@@ -158,11 +158,11 @@ def gpu_functions(module: Module) -> list[Operation]:
     return [view.operation for view in inner.operation.regions[0].blocks[0].operations]
 
 
-def kernel_functions(module: Module) -> list[Operation]:
+def kernel_functions(module: Module | Operation) -> list[Operation]:
     """The functions of a module that are kernels."""
     return [
         op.operation
-        for op in module.body.operations
+        for op in module.operation.regions[0].blocks[0].operations
         if isa(op.operation, func.FuncOp) and KERNEL in op.operation.attributes
     ]
 

@@ -48,7 +48,7 @@ def argument_type(type_: Type, element: str | None, *, unsigned: bool = False) -
         if scalar is None:
             return None
         block = ty.block_type(scalar, tuple(type_.target.shape))
-        return ty.tensor_descriptor_type(block, type_.outside)
+        return ty.tensor_descriptor_type(block, ir.StringAttr(type_.padding).value)
     if unsigned and isinstance(type_, ir.IntegerType):
         return getattr(ty, f"uint{type_.width}", None)
     found = scalar_type(type_)

@@ -84,7 +84,7 @@ class LayoutDescriptor(PlainDescriptor):
         return parameter.described(self._type(element))
 
     def _type(self, element: ty.dtype) -> layout_descriptor_type:
-        return _type(element, tuple(self.block_shape), self.layout, self.padding)
+        return _type(element, tuple(self.block_shape), self.layout, self.loads)
 
 
 @dataclass(init=False)

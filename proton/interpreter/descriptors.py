@@ -20,6 +20,7 @@ from proton.interpreter.memory import (
 )
 from proton.interpreter.plan import Function, evaluates
 from proton.interpreter.shapes import number
+from proton.layout.tensor_map import TF32
 
 
 @dataclass(frozen=True)
@@ -134,13 +135,22 @@ def _fact(op: Operation) -> Function:
 def _loads(op: Operation) -> Callable[..., Array]:
     """(program, descriptor, offsets) -> a block of the result's shape."""
     shape, form = tuple(op.results[0].type.shape), format_of(op.results[0].type)
-    other = _outside(form, op.operands[0].type.outside)
+    type_ = op.operands[0].type
+    other, rounds = _outside(form, type_.outside), type_.loaded == TF32
 
     def load(program: RunningProgram, desc: TensorInMemory, offsets: tuple[object, ...]) -> Array:
         elements, inside = _described(desc, offsets, shape)
-        return np.where(inside, load_elements(program, elements, inside, form), other)
+        loaded = np.where(inside, load_elements(program, elements, inside, form), other)
+        return _rounded(loaded) if rounds else loaded
 
     return load
+
+
+def _rounded(values: Array) -> Array:
+    """fp32 to the nearest tf32, ties to even; what is not finite stays."""
+    bits = values.view(np.uint32)
+    nearest = (bits + (bits >> 13 & 1) + np.uint32(0xFFF)) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(values), nearest.view(np.float32), values)
 
 
 @evaluates(tt.DescriptorLoadOp)

@@ -349,7 +349,7 @@ class block_type(dtype):
 
 class tensor_descriptor_type(dtype):
     """A tensor in memory, of which blocks of `block_type` are loaded and stored; what they have
-    outside of it is `padding`, "zero" or "nan"."""
+    outside of it is `padding`, "zero" or "nan", behind it "tf32" where loads round fp32."""
 
     def __init__(self, block: block_type, padding: str = "zero") -> None:
         self.block_type, self.padding, self.rank = block, padding, len(block.shape)
@@ -432,13 +432,14 @@ pi32_t = pointer_type(int32)
 SCALARS = tuple(dtype(name) for name in _SHORT)
 # What is meant to be a type, misspelled or not: "*fp32", "tl.int32", "tensordesc<...>".
 LOOK = re.compile(r"(\w+\.)*\*?k?[a-z]+[0-9]+[a-z0-9]*|tensordesc(_im2col)?<.*")
+LOADS = "(nan|(?:zero|nan) tf32)"  # what is said of loads, where it is not "zero"
 READERS: list[Callable[[str], dtype | None]] = []  # of types that other modules have, as text
 _BY_SHORT = {type_.short: type_ for type_ in SCALARS} | {"u1": int1}
 
 
 def str_to_ty(text: str) -> dtype:
     """The type that a signature string names: "*fp16", "*kfp32", "i32"."""
-    described = re.fullmatch(r"tensordesc<([a-z0-9]+)\[([0-9, ]+)\](?:, (nan))?>", text)
+    described = re.fullmatch(rf"tensordesc<([a-z0-9]+)\[([0-9, ]+)\](?:, {LOADS})?>", text)
     if described is not None:
         sizes = tuple(map(int, described[2].split(",")))
         block = block_type(str_to_ty(described[1]), sizes)

@@ -286,18 +286,7 @@ class LinearLayout:
         Of several places the one with the least bits set in the order of the input dimensions
         is taken: copies (zero bases) are never chosen.
         """
-        if not self.is_surjective:
-            raise ValueError(f"rank {self.rank} covers {self.total_out_bits} output bits not")
-        solutions = _solve(self.columns, self.total_out_bits)
-        sizes = {name: 1 << len(bases) for name, bases in self.ins}
-        places = LinearLayout((), tuple(sizes.items()))
-        ins: dict[str, list[Basis]] = {}
-        bit = 0
-        for name, size in self.outs:
-            count = log2(size)
-            ins[name] = [places._unflatten(flat) for flat in solutions[bit : bit + count]]
-            bit += count
-        return LinearLayout.of(ins, sizes)
+        return _pseudo_inverse(self)
 
     def invert_and_compose(self, other: "LinearLayout") -> "LinearLayout":
         """x -> a place of `other` that holds the element at place x of self.
@@ -444,3 +433,20 @@ def _solve(columns: Sequence[int], count: int) -> list[int]:
             vector, mask = vector ^ pivot, mask ^ combination
         solutions.append(mask)
     return solutions
+
+
+@functools.lru_cache(1024)
+def _pseudo_inverse(layout: LinearLayout) -> LinearLayout:
+    """Each view of memory asks for that of its layout."""
+    if not layout.is_surjective:
+        raise ValueError(f"rank {layout.rank} covers {layout.total_out_bits} output bits not")
+    solutions = _solve(layout.columns, layout.total_out_bits)
+    sizes = {name: 1 << len(bases) for name, bases in layout.ins}
+    places = LinearLayout((), tuple(sizes.items()))
+    ins: dict[str, list[Basis]] = {}
+    bit = 0
+    for name, size in layout.outs:
+        count = log2(size)
+        ins[name] = [places._unflatten(flat) for flat in solutions[bit : bit + count]]
+        bit += count
+    return LinearLayout.of(ins, sizes)

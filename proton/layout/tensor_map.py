@@ -35,6 +35,10 @@ ALIGNMENT = 128  # bytes, of a box in shared memory
 _SWIZZLED_ROWS = 8  # of a swizzle's width, until it comes again
 
 
+# Behind what lies outside of a tensor, where loads round fp32: "zero tf32".
+TF32 = "tf32"
+
+
 # What the host computes: a number, ["argument", n], [an operator, formula, formula], or the signed
 # number that the low bits of one are, ["low", bits, formula].
 Formula = int | list["str | Formula"]
@@ -46,7 +50,7 @@ class TensorMapPlan(TypedDict):
     base: int  # the number of the argument that is the tensor's address
     sizes: list[Formula]
     strides: list[Formula]  # in elements; of the last dimension 1
-    element: str  # an MLIR type
+    element: str  # an MLIR type, "tf32" of fp32 that loads round
     bytes: int  # of an element
     box: list[int]
     swizzle: int  # bytes

@@ -10,6 +10,7 @@ from proton import gluon
 from proton.gluon import language as gl
 from proton.gluon.language.nvidia.ampere import async_copy
 from proton.gluon.language.nvidia.hopper import (
+    async_store,
     mbarrier,
     tma,
     warpgroup_mma,
@@ -167,6 +168,18 @@ def multiplying(x, n, WAITS: gl.constexpr):
     gl.store(x + i * 64 + j, acc + 1.0)
 
 
+@gluon.jit
+def signalling(x, n, TIMES: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    memory = gl.allocate_shared_memory(gl.float32, [128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    ready = mbarrier.allocate_mbarrier()
+    mbarrier.init(ready, count=1)
+    mbarrier.expect(ready, TIMES * memory.nbytes_per_cta)
+    async_store(memory, gl.zeros([128], gl.float32, layout), ready)
+    mbarrier.wait(ready, 0)
+    gl.store(x + gl.arange(0, 128, layout=layout), memory.load(layout))
+
+
 REFUSED: list[tuple[Any, Any, str]] = [
     (one_barrier, "no init", "is waited for, and never initialised"),
     (one_barrier, "nothing", "this wait never ends: nothing arrives at its barrier"),
@@ -181,6 +194,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (between_roles, 0, "nothing arrives at its barrier"),
     (between_roles, 1, "only 1 of 2 arrivals come"),
     (two_rings, False, "this wait never ends: nothing arrives at its barrier"),
+    (signalling, 2, "its barrier expects 512 bytes more than the copies bring"),
     (multiplying, False, "which a dot may still write(.|\n)*warpgroup_mma_wait"),
 ]
 WARNED: list[tuple[Any, Any, str]] = [  # loops that may be empty
@@ -192,6 +206,7 @@ ACCEPTED: list[tuple[Any, Any]] = [
     (copying, True),
     (between_roles, 2),
     (by_another_role, 0),
+    (signalling, 1),
     (two_rings, True),
     (slots, 0),
     (multiplying, True),

@@ -221,3 +221,16 @@ def test_right_kernels_are_left_in_peace() -> None:
         sizes = 128, 128, 64, 3, 8
         args = half, other, out, 8, *sizes
         benchmarked.matmul_specialized.warmup(*args, grid=(1,), num_warps=8, target=TARGET)
+
+
+@pytest.mark.usefixtures("no_ptx")
+def test_only_what_others_read_is_an_operand_of_a_wait() -> None:
+    """Of a loop's wait a product takes the sums; those behind the loop are stored."""
+    blocks = [128, 64], [64, 128], [128, 128]
+    given = [described((1024, 1024), block, gl.float16) for block in blocks]
+    sizes = 128, 128, 64, 3, 8
+    kernel = benchmarked.matmul_pipelined.warmup(
+        *given, 8, *sizes, grid=(1,), num_warps=8, target=TARGET
+    )
+    waits = [line for line in kernel.asm["llir"].split("\n") if "wgmma.wait_group" in line]
+    assert ["=f" in line for line in waits] == [False, True]

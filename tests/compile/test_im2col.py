@@ -79,7 +79,6 @@ def test_descriptors_are_checked() -> None:
         ({"rank": 5, "pixel_box_upper_corner": [0, 0, 16]}, r"\[2\] .* \[-16, 15\], got 16"),
         ({"rank": 3, "pixel_box_lower_corner": [-40000]}, r"must be in \[-32768, 32767\]"),
         ({"pixel_box_upper_corner": [-18, 0]}, r"from -1 to 17 - 1 \+ -18 is empty"),
-        ({"round_f32_to_tf32": True}, "round_f32_to_tf32 is not supported"),
     ])  # fmt: skip
 
 

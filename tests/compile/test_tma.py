@@ -17,6 +17,7 @@ from tests.compile.cubins import KINDS, instructions
 from tests.compile.ptx.emulation import Emulation
 from tests.compile.test_made_descriptors import copying
 from tests.compile.test_targets import dot
+from tests.cpu.test_descriptors import passed_on
 
 TARGET = proton.GPUTarget("cuda", 90)
 
@@ -60,6 +61,20 @@ def test_what_maps_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(tensor_maps.arguments_of(y)) == 4
     tensor_maps.map_maker(y, "rows", 0)(0x2000, 640, 64, 64)
     assert given.pop() == ("FLOAT16", 0x2000, [64, 640], [128], [64, 128], 128, False)
+
+
+def test_the_driver_is_told_of_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the map that loads, not of that which stores."""
+    given: list[Any] = []
+    monkeypatch.setattr(
+        cuda, "encode_tensor_map", lambda *args, **_: given.append(args[0]) or [0] * 16
+    )
+    desc = TensorDescriptor(tl.float32, [64, 64], [64, 1], [16, 64], "nan", True)
+    kernel = passed_on.warmup(desc, desc, 64, M=16, target=TARGET)
+    for plan in kernel.metadata["tensor_maps"]:
+        of = range(0x1000, 0x1000 + 16 * len(tensor_maps.arguments_of(plan)), 16)
+        tensor_maps.map_maker(plan, "passed_on", 0)(*of)
+    assert sorted(given) == ["FLOAT32", "TFLOAT32"]
 
 
 def test_sizes_of_64_bits_count_by_their_low_half(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from tests.cpu.harness import (
 )
 from tests.cpu.test_block_pointers import block_of
 from tests.pairs import chosen
+from tests.tf32 import hard_numbers, nearest_tf32
 
 
 def aligned(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -275,6 +276,44 @@ def test_matmul(rng: np.random.Generator, dtype: str) -> None:
         np.testing.assert_allclose(decode(c, dtype), want, rtol=0.01, atol=bound)
 
 
+# Rounding to tf32
+
+
+@proton.jit
+def passed_on(x, y, rows, M: tl.constexpr):
+    for i in range(0, rows, M):
+        y.store([i, 0], x.load([i, 0]))
+
+
+@proton.jit
+def picked(x, y, rows, K: tl.constexpr, N: tl.constexpr):
+    which = tl.load(rows + tl.arange(0, K))
+    places = y + tl.arange(0, K)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(places, x.gather(which, 0))
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+def test_loads_round_to_tf32_and_stores_do_not(rng: np.random.Generator, padding: str) -> None:
+    x = hard_numbers(rng, (56, 20))
+    for rounds, stores in itertools.product((True, False), repeat=2):
+        y = np.zeros((64, 32), np.float32)
+        source = TensorDescriptor.from_tensor(x, [16, 32], padding, rounds)
+        target = TensorDescriptor.from_tensor(y, [16, 32], padding, stores)
+        passed_on[(1,)](source, target, 64, M=16)
+        want = np.full_like(y, np.nan if padding == "nan" else 0)
+        want[:56, :20] = nearest_tf32(x) if rounds else x
+        assert_same(y, want, "float32")
+
+
+@pytest.mark.interpreted
+def test_gathered_rows_round_to_tf32(rng: np.random.Generator) -> None:
+    x, y = hard_numbers(rng, (20, 32)), np.zeros((16, 32), np.float32)
+    rows = rng.integers(0, 20, 16).astype(np.int32)
+    picked[(1,)](TensorDescriptor.from_tensor(x, [1, 32], "zero", True), y, rows, K=16, N=32)
+    assert_same(y, nearest_tf32(x)[rows], "float32")
+
+
 # The host's side
 
 
@@ -325,6 +364,11 @@ def test_what_a_launch_refuses(rng: np.random.Generator) -> None:
         ),
         (TensorDescriptor.from_tensor(x[1:], [16]), good, "must be aligned to 16 bytes"),
         (TensorDescriptor.from_tensor(x.view(np.int64), [16], "nan"), good, '"nan" needs floats'),
+        (
+            TensorDescriptor.from_tensor(x, [16], round_f32_to_tf32=True),
+            good,
+            "argument x: round_f32_to_tf32=True needs float32, got fp64",
+        ),
     ):
         with pytest.raises(LaunchError, match=why):
             doubled[(1,)](source, target, 0)
@@ -344,7 +388,6 @@ def test_what_a_launch_refuses(rng: np.random.Generator) -> None:
         ({"strides": [7, 1]}, "multiples of 16 bytes, got 7 x 4 bytes"),
         ({"padding": "one"}, 'padding must be "zero" or "nan", got \'one\''),
         ({"base": [1, 2]}, "base must be an array, got list"),
-        ({"round_f32_to_tf32": True}, "round_f32_to_tf32 is not supported"),
     ],
 )
 def test_what_a_descriptor_cannot_be(change: dict[str, Any], why: str) -> None:

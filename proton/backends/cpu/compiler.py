@@ -1,6 +1,7 @@
 """From a device function and a signature to object code for this machine."""
 
 from proton.analysis.alias import UNKNOWN
+from proton.analysis.barriers import check_barriers
 from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
@@ -57,6 +58,8 @@ def compile_kernel(
                 num_warps=options.warps,
                 num_ctas=options.num_ctas,
             )
+            if fn.has_layouts and text is None:
+                check_barriers(module)
         profiled = options.instrumentation
         of_layouts = (
             [GluonToTriton(num_warps=options.warps or DEFAULT_WARPS)] if fn.has_layouts else []

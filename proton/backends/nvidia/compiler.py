@@ -5,9 +5,11 @@ import warnings
 
 from proton.analysis import group_registers
 from proton.analysis.allocation import allocate
+from proton.analysis.barriers import check_barriers
 from proton.analysis.call_graph import call_graph
 from proton.analysis.chosen_warps import chosen_warps
 from proton.analysis.cost import dot_loops
+from proton.analysis.role_order import order_of_roles
 from proton.analysis.role_rounds import check_rounds
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
@@ -135,6 +137,9 @@ def _compiled(
         with stages.timed("cubin"):
             assembler.feed(ptx)
             texts = stages.texts()  # while the assembler works
+            if stages.kept:
+                check_barriers(stages.kept["written"])
+                schedule = order_of_roles(stages.kept["ordered"])
             cubin = assembler.finish()
             if cubin.spills and ptx != plain:
                 other = _assembled(name, plain, options)
@@ -260,8 +265,12 @@ def _on_tiles(
     """A module of `ttgir` in its final order, of one of the front end or of a text's level; the
     options with the warps that the schedule added."""
     if text is None and has_layouts:
+        stages.kept["written"] = module.operation.clone()
         module = stages.run("ttir", module, gluon_front_passes(options))
-        return stages.run("ttgir", module, gluon_passes(options)), options
+        module = stages.run("ttgir", module, gluon_passes(options))
+        stages.kept["ordered"] = stages.levels["ttgir"]
+        records = record_passes(options)
+        return stages.run("ttgir", module, records) if records else module, options
     if text is not None and text.level != FRONT:
         own = record_passes(options) or [StripRecords()]
         passes = foreign_passes(options) if text.is_triton else own

@@ -48,7 +48,6 @@ from proton.transforms.layout.store_operands_early import StoreOperandsEarly
 from proton.transforms.layout.swap_neighbours import SwapNeighbours
 from proton.transforms.layout.unroll_short_loops import UnrollShortLoops
 from proton.transforms.records.compact_iterations import CompactIterations
-from proton.transforms.records.describe_roles import DescribeRoles
 from proton.transforms.records.fork_iterations import ForkIterations
 from proton.transforms.records.fork_unsampled import ForkUnsampled
 from proton.transforms.records.hoist_copy_addresses import HoistCopyAddresses
@@ -194,8 +193,6 @@ def gluon_passes(options: GPUOptions) -> list[Pass]:
         OrderCopiedLoads(),
         ShareReciprocals(),
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
-        DescribeRoles(),
-        *record_passes(options),
     ]
 
 

@@ -106,6 +106,14 @@ def count_of(value: object, least: int, what: str) -> int:
     return value
 
 
+def needs_hopper(g: CodeGenerator, what: str) -> None:
+    """Raises CompilationError on a GPU without what came with it."""
+    if isinstance(g.target, GPUTarget) and not g.target.facts.has_tma:
+        raise error(
+            f"{what} needs compute capability 9.0, and this is for {g.target}", "see nvidia.ampere"
+        )
+
+
 # Barriers
 
 

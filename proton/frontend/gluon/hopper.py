@@ -23,10 +23,11 @@ from proton.frontend.gluon.ampere import (
     check_sides,
     condition,
     count_of,
+    needs_hopper,
     operand_of,
     version_of,
 )
-from proton.frontend.gluon.memory import accessed, check_begin, type_of
+from proton.frontend.gluon.memory import accessed, check_begin, stored, type_of
 from proton.frontend.gluon.tensors import converted, hint_l2
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast as cast_to
@@ -60,15 +61,6 @@ from proton.layout.tensor_cores import (
 )
 from proton.layout.tensor_map import CORNER_BITS, MAX_BOX, MAX_PIXELS, ROW_BYTES, box_in
 
-
-def _needs(g: CodeGenerator, what: str) -> None:
-    """Raises CompilationError on a GPU without it."""
-    if isinstance(g.target, GPUTarget) and not g.target.facts.has_tma:
-        raise error(
-            f"{what} needs compute capability 9.0, and this is for {g.target}", "see nvidia.ampere"
-        )
-
-
 # Barriers
 
 
@@ -98,6 +90,15 @@ def _arrive(
 @rule(hopper.fence_async_shared)
 def _fence(cluster: object = False) -> None:
     ttng.FenceAsyncSharedOp()
+
+
+@generator_rule(hopper.async_store)
+def _store_and_complete(g: CodeGenerator, dst: object, value: object, mbarrier: object) -> None:
+    needs_hopper(g, "async_store")
+    size = stored(dst, value, "async_store").nbytes_per_cta
+    ttng.FenceAsyncSharedOp()
+    place = barrier(mbarrier, "async_store")
+    ttng.BarrierCompleteOp(place, condition(True), i32_attr(size))
 
 
 @rule(cluster.barrier)
@@ -141,7 +142,7 @@ def _make(
     padding_option: str = "zero",
 ) -> tensor:
     what = "tma.make_tensor_descriptor"
-    _needs(g, what)
+    needs_hopper(g, what)
     pointer = base.type if isinstance(base, tensor) else None
     if not isinstance(pointer, ty.pointer_type):
         raise error(f"{what}: base must be a pointer, got {shown(base)}", "pass the tensor's")
@@ -293,7 +294,7 @@ def _load(
     what: str,
 ) -> None:
     """A copy to memory, which has offsets in im2col mode."""
-    _needs(g, what)
+    needs_hopper(g, what)
     type_, target, indices = _checked(desc, result, coord, what, offsets is not None)
     element = type_.block_type.element_ty
     if type_.padding == "nan" and element.is_fp8() and isinstance(g.target, GPUTarget):
@@ -335,7 +336,7 @@ def _store(
     what: str,
     policy: object = None,
 ) -> None:
-    _needs(g, what)
+    needs_hopper(g, what)
     type_, source, indices = _checked(desc, src, coord, what)
     element = type_.block_type.element_ty
     is_extremum = kind in ("min", "max")
@@ -402,7 +403,7 @@ def _warpgroup_mma(
     is_async: object = False,
 ) -> tensor:
     what = "warpgroup_mma"
-    _needs(g, what)
+    needs_hopper(g, what)
     type_ = _tensor_type(acc, what)
     if version_of(type_)[0] != 3:
         raise error(

@@ -157,10 +157,16 @@ def load(g: CodeGenerator, self: object, layout: object) -> tensor:
 
 @rule(shared_memory_descriptor.store)
 def _store(self: object, value: object) -> None:
-    target = accessed(self, "store")
-    own, source = type_of(target), laid_out(value, "store")
-    _check_same("store", own, source)
+    stored(self, value, "store")
+
+
+def stored(memory: object, value: object, what: str) -> Memory:
+    """The type of memory, to which a tensor is stored."""
+    target = accessed(memory, what)
+    own, source = type_of(target), laid_out(value, what)
+    _check_same(what, own, source)
     ttg.LocalStoreOp(cast(source, held(own.element_ty)).handle, target.handle)
+    return own
 
 
 def _check_same(what: str, own: Memory, value: tensor) -> None:

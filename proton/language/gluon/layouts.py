@@ -8,6 +8,7 @@ with other names may be the same one there.
 threads, which has it all: its threads, and its memory, hold the parts of the others beside theirs.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from math import prod
@@ -61,6 +62,13 @@ class _Layout:
         return "\n".join(f"{place}: {index}" for index, place in _places(self, shape))
 
 
+@functools.lru_cache(1024)
+def _linear(layout: Any, *of: Any) -> LinearLayout:
+    """Each op of a kernel asks for those of its values."""
+    found: LinearLayout = layout._linear(*of)
+    return found
+
+
 class DistributedLayout(_Layout):
     """Which thread of which warp holds which element of a tensor."""
 
@@ -76,7 +84,7 @@ class DistributedLayout(_Layout):
 
     def linear(self, shape: Sequence[int]) -> LinearLayout:
         """The layout of a tensor of a shape; raises ValueError where it has none."""
-        raise NotImplementedError
+        return _linear(self, tuple(shape))
 
     def warps(self) -> int:
         """For how many warps it is."""
@@ -98,7 +106,7 @@ class SharedLayout(_Layout):
 
     def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
         """Offset, in elements, to index; raises ValueError where it is none of a shape."""
-        raise NotImplementedError
+        return _linear(self, tuple(shape), element_bits)
 
 
 @dataclass(frozen=True, eq=True)
@@ -150,7 +158,7 @@ class BlockedLayout(DistributedLayout):
     def rank(self) -> int:
         return len(self.order)
 
-    def linear(self, shape: Sequence[int]) -> LinearLayout:
+    def _linear(self, shape: Sequence[int]) -> LinearLayout:
         return named.blocked(
             shape, self.size_per_thread, self.threads_per_warp, self.warps_per_cta, self.order
         )
@@ -179,7 +187,7 @@ class SliceLayout(DistributedLayout):
         bases = getattr(self.parent, "cga_layout", [])
         return [[*basis[: self.dim], *basis[self.dim + 1 :]] for basis in bases]
 
-    def linear(self, shape: Sequence[int]) -> LinearLayout:
+    def _linear(self, shape: Sequence[int]) -> LinearLayout:
         whole = [*shape[: self.dim], 1, *shape[self.dim :]]
         return named.sliced(self.parent.linear(whole), self.dim)
 
@@ -203,7 +211,7 @@ class DistributedLinearLayout(DistributedLayout):
     def rank(self) -> int:
         return len(self.shape)
 
-    def linear(self, shape: Sequence[int]) -> LinearLayout:
+    def _linear(self, shape: Sequence[int]) -> LinearLayout:
         registers = [*self.reg_bases, *self.block_bases]
         none: Bases = []
         parts = (registers, self.lane_bases, self.warp_bases, none)
@@ -232,7 +240,7 @@ class NVMMADistributedLayout(DistributedLayout):
     def rank(self) -> int:
         return len(self.warps_per_cta)
 
-    def linear(self, shape: Sequence[int]) -> LinearLayout:
+    def _linear(self, shape: Sequence[int]) -> LinearLayout:
         # [16, 8] or [1, 16, 8] of `mma`, [16, n, k] of `wgmma`.
         n = self.instr_shape[1] if len(self.instr_shape) > 1 else 0
         return encodings.tensor_core_result(shape, self.version[0], self.warps_per_cta, n)
@@ -259,7 +267,7 @@ class DotOperandLayout(DistributedLayout):
         bases = getattr(self.parent, "cga_layout", [])
         return [[0 if axis == inner else v for axis, v in enumerate(basis)] for basis in bases]
 
-    def linear(self, shape: Sequence[int]) -> LinearLayout:
+    def _linear(self, shape: Sequence[int]) -> LinearLayout:
         side, parent = self.operand_index, self.parent
         if isinstance(parent, BlockedLayout):
             parts = (parent.size_per_thread, parent.threads_per_warp, parent.warps_per_cta)
@@ -300,7 +308,7 @@ class NVMMASharedLayout(SharedLayout):
     def order_rank(self) -> int:
         return self.rank
 
-    def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
+    def _linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
         if self.fp4_padded:
             raise ValueError("fp4_padded memory is of Blackwell's tensor cores")
         size = self.element_bitwidth // 8  # of the elements that it is made for
@@ -343,7 +351,7 @@ class SwizzledSharedLayout(SharedLayout):
     def order_rank(self) -> int:
         return len(self.order)
 
-    def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
+    def _linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
         swizzle = (self.vec, self.per_phase, self.max_phase)
         return encodings.swizzled_memory(shape, *swizzle, self.order)
 
@@ -376,7 +384,7 @@ class PaddedSharedLayout(SharedLayout):
     def paddings(self) -> tuple[tuple[int, int], ...]:
         return tuple((interval, padding) for interval, padding in self.interval_padding_pairs)
 
-    def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
+    def _linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
         part = _shape_per_cta(list(shape), self.cga_layout)
         steps = [[n * size for n, size in zip(b, part, strict=True)] for b in self.cga_layout]
         return _of_offsets([*self.offset_bases, *filter(any, steps)], shape)  # no copies
@@ -425,7 +433,7 @@ class SharedLinearLayout(SharedLayout):
         """The dimensions."""
         return self.order_rank
 
-    def linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
+    def _linear(self, shape: Sequence[int], element_bits: int) -> LinearLayout:
         others = [basis for basis in self.block_bases if any(basis)]  # no copies
         return _of_offsets([*self.offset_bases, *others], shape)
 

@@ -166,7 +166,7 @@ class warpgroup_mma_accumulator_type(ty.dtype):
 
 _DESCRIBED = re.compile(
     r"tensordesc(_im2col)?<([a-z0-9]+)\[([0-9, ]+)\],\s*(?:input_rank=(\d+),\s*)?"
-    r"(?:(nan),\s*)?(NVMMASharedLayout\(.*\))>"
+    rf"(?:{ty.LOADS},\s*)?(NVMMASharedLayout\(.*\))>"
 )
 
 

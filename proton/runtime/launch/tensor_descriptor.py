@@ -7,6 +7,7 @@ from typing import Any
 from proton.base.errors import InvalidDescriptor, LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
+from proton.layout.tensor_map import TF32
 from proton.runtime.backend import owner_of
 from proton.runtime.launch.arguments import ArrayArgument, Parameter
 from proton.runtime.launch.reinterpret import MockTensor, TensorWrapper
@@ -21,7 +22,8 @@ class TensorDescriptor(ArrayArgument):
 
     `shape` and `strides`, in elements, are the tensor's; the last stride is 1, the others and the
     address of `base` are multiples of 16 bytes. Where a block reaches over the tensor's ends it
-    has zeros, or NaN (`padding="nan"`). Attributes may be changed between launches.
+    has zeros, or NaN (`padding="nan"`). With `round_f32_to_tf32` loads give the nearest tf32, ties
+    to even. Attributes may be changed between launches.
     """
 
     base: Any
@@ -62,10 +64,6 @@ class TensorDescriptor(ArrayArgument):
             raise InvalidDescriptor(
                 f'TensorDescriptor: padding must be "zero" or "nan", got {shown(self.padding)}'
             )
-        if self.round_f32_to_tf32:
-            raise InvalidDescriptor(
-                "TensorDescriptor: round_f32_to_tf32 is not supported; tl.dot rounds its operands"
-            )
         self._check_strides(_element_bytes(self.base))
 
     def _lengths(self, rank: int) -> dict[str, int]:
@@ -96,8 +94,14 @@ class TensorDescriptor(ArrayArgument):
         return TensorDescriptor(*whole_of(tensor), block_shape, padding, round_f32_to_tf32)
 
     def key(self, parameter: Parameter, element: ty.dtype) -> str:
-        """The short name of its type, of which the code depends on the block and the padding."""
-        return descriptor_key(parameter, element, tuple(self.block_shape), self.padding)
+        """The short name of its type, of which the code depends on the block and on what loads
+        give."""
+        return descriptor_key(parameter, element, tuple(self.block_shape), self.loads)
+
+    @property
+    def loads(self) -> str:
+        """The padding, behind it whether loads round, as types of descriptors have it."""
+        return f"{self.padding} {TF32}" if self.round_f32_to_tf32 else self.padding
 
     def stand_in(self, parameter: Parameter, element: ty.dtype) -> str:
         return self.key(parameter, element)
@@ -129,6 +133,11 @@ def descriptor_key(
     parameter: Parameter, element: ty.dtype, block_shape: tuple[int, ...], padding: str
 ) -> str:
     """The short name of a descriptor's type."""
+    if padding.endswith(TF32) and element != ty.float32:
+        raise LaunchError(
+            f"argument {parameter.name}: round_f32_to_tf32=True needs float32, got {element}: "
+            "leave it out"
+        )
     if padding == "nan" and not element.is_floating():
         raise LaunchError(f'argument {parameter.name}: padding "nan" needs floats, got {element}')
     return parameter.descriptor(element, block_shape, padding)

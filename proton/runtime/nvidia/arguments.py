@@ -314,7 +314,7 @@ def read_descriptor(parameter: Parameter, value: object) -> tuple[tuple[int, ...
     if value.__class__ is TensorDescriptor and is_torch(base := value.base):
         address, device = base.data_ptr(), base.get_device()
         if address and device >= 0:
-            short = _torch_key(parameter, base.dtype, tuple(value.block_shape), value.padding)
+            short = _torch_key(parameter, base.dtype, tuple(value.block_shape), value.loads)
             return value.passed(parameter.name, address), short, device
     if not isinstance(value, TensorDescriptor) or not is_pointer(value):
         raise TypeError

@@ -19,6 +19,7 @@ _ELEMENTS = {
     "f16": "FLOAT16",
     "bf16": "BFLOAT16",
     "f32": "FLOAT32",
+    "tf32": "TFLOAT32",
     "f64": "FLOAT64",
     "i16": "UINT16",
     "i32": "UINT32",

@@ -216,7 +216,7 @@ class _Kernel:
         with before(op):
             indices = list(view.indices)
             if isa(op, _LOAD):
-                map_ = self._map(op, view.desc.type.outside)
+                map_ = self._map(op, ir.StringAttr(view.desc.type.padding).value)
                 replace(op, [TMALoadOp(map_, indices, op.results[0].type).result])
             else:
                 reduction = view.rmw_op if isa(op, _REDUCE) else NO_REDUCTION

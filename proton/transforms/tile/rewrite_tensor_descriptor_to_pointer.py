@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from proton.dialect import OpRules, tt, ttng
 from proton.dialect.attributes import DIVISIBILITY
-from proton.dialect.builtin import i32_attr, integer, string_attr
+from proton.dialect.builtin import i32_attr, integer, string_attr, with_element
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant, filled
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
+from proton.layout.tensor_map import TF32
 from proton.passes import Pass, register
 from proton.transforms.tile.block_addresses import (
     Tensor,
@@ -167,8 +168,22 @@ def _read(
     pointers, mask = where
     type_ = op.results[0].type
     other, volatile = descriptor.padding(type_), ir.BoolAttr.get(False)
-    new = tt.LoadOp(pointers, *caching, volatile, type_, mask=mask, other=other)
-    op.results[0].replace_all_uses_with(new.result)
+    found = tt.LoadOp(pointers, *caching, volatile, type_, mask=mask, other=other).result
+    rounds = descriptor.type.loaded == TF32
+    op.results[0].replace_all_uses_with(_rounded(found) if rounds else found)
+
+
+def _rounded(value: Value) -> Value:
+    """fp32 to the nearest tf32, ties to even, as TMA rounds it; what is not finite stays."""
+    type_ = with_element(value.type, integer(32))
+    bits = arith.BitcastOp(type_, value).result
+    odd = arith.AndIOp(arith.ShRUIOp(bits, filled(type_, 13)).result, filled(type_, 1)).result
+    half = arith.AddIOp(odd, filled(type_, (1 << 12) - 1)).result
+    nearest = arith.AndIOp(arith.AddIOp(bits, half).result, filled(type_, -1 << 13)).result
+    exponent = filled(type_, 0xFF << 23)
+    own = arith.AndIOp(bits, exponent).result
+    is_finite = arith.CmpIOp(arith.CmpIPredicate.ne, own, exponent).result
+    return arith.BitcastOp(value.type, arith.SelectOp(is_finite, nearest, bits).result).result
 
 
 @_RULES.of(tt.DescriptorStoreOp)

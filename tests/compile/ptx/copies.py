@@ -14,6 +14,7 @@ import numpy as np
 
 from tests.compile.ptx.memory import Memory, any_of
 from tests.compile.ptx.text import inside
+from tests.tf32 import nearest_tf32
 
 _PARAMETERS = 1 << 40  # where parameters have addresses
 _PARAMETER = 1 << 12  # how far they are apart: no launch copies more bytes
@@ -321,6 +322,10 @@ class Copies:
                     barrier.missing -= count
                     barrier.check()
                     self._hand_over(thread)
+                case ("complete_tx", *_):
+                    self.barriers_of[key].bytes -= int(op.array(op.operands[1], "u32")[thread])
+                    self.barriers_of[key].check()
+                    self._hand_over(thread)
                 case ("expect_tx", _):
                     self.barriers_of[key].bytes += int(op.array(op.operands[1], "u32")[thread])
                 case _:
@@ -404,6 +409,8 @@ class Copies:
             own = np.full(int(is_inside.sum()), thread)
             of = self.globals.places(address[is_inside], size, own)
             data[is_inside] = self.globals.data[of[:, None] + np.arange(size)]
+            if tensor_map.element == "TFLOAT32":
+                data = nearest_tf32(data.view(np.float32)).view(np.uint8)
             places = to[:, None] + np.arange(size)
             self.shared.data[places] = self.rng.integers(0, 256, places.shape, np.uint8)
             key = int(self.program_of[thread]), int(op.address(op.operands[2])[thread])

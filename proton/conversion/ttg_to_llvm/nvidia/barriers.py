@@ -99,15 +99,27 @@ def _wait_if(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers(ttng.ArriveOnceOp)
 def _arrive_once(ctx: Lowering, site: Site) -> list[Value]:
+    _for_all(ctx, site, f"@$0 mbarrier.arrive.shared::cta.b64 _, [$1], {site.number('count')};")
+    return []
+
+
+def _for_all(ctx: Lowering, site: Site, text: str) -> None:
     """Behind a barrier of the group: what its warps did before is done."""
     barrier, condition = site.operands
     if ctx.threads.warps > 1:
         ctx.threads.barrier()
     else:
         nvidia.warp_barrier()
-    text = f"@$0 mbarrier.arrive.shared::cta.b64 _, [$1], {site.number('count')};"
-    arrives = v.binary(llvm.AndOp, condition, is_issuer(ctx))
-    nvidia.assembly(text, "b,r,~{memory}", None, arrives, nvidia.shared_address(barrier))
+    issues = v.binary(llvm.AndOp, condition, is_issuer(ctx))
+    address = nvidia.shared_address(barrier)
+    nvidia.assembly(text, "b,r,~{memory}", None, issues, address)
+
+
+@lowers(ttng.BarrierCompleteOp)
+def _complete(ctx: Lowering, site: Site) -> list[Value]:
+    """An arrival releases what was written; here a fence does."""
+    complete = f"mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [$1], {site.number('bytes')};"
+    _for_all(ctx, site, f"@$0 fence.acq_rel.cta; @$0 {complete}")
     return []
 
 

@@ -163,7 +163,11 @@ def wgmma_commit() -> None:
 
 def wgmma_wait(words: list[Value], pendings: int) -> list[Value]:
     """Until at most so many groups are under way; the sums, which nothing reads before."""
-    return _updated(f"wgmma.wait_group.sync.aligned {pendings}; // wait", words)
+    text = f"wgmma.wait_group.sync.aligned {pendings}; // wait"
+    if words:
+        return _updated(text, words)
+    assembly(text, "", None)
+    return []
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from proton.conversion.ttg_to_llvm.core.lowering import Lowering, Site, llvm_typ
 from proton.conversion.ttg_to_llvm.nvidia import mma
 from proton.conversion.ttg_to_llvm.nvidia import primitives as nvidia
 from proton.conversion.ttg_to_llvm.nvidia.rules import lowers
-from proton.dialect import ttng
+from proton.dialect import isa, ttng
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Type, Value, ir, llvm
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_block, mem_desc_view
+from proton.layout.encodings import REGISTER_BITS
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory
 from proton.layout.shared_view import matrix_of
@@ -21,6 +22,8 @@ from proton.layout.tensor_cores import (
     group_tiling_of,
     mma_tiling_of,
 )
+
+_ACCUMULATOR = 2  # of a product's operands
 
 
 @lowers(ttng.MmaSyncOp)
@@ -207,8 +210,22 @@ def _element(type_: Type) -> Type:
 @lowers(ttng.WarpGroupDotWaitOp)
 def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
+    if _is_only_added_to(site.op.results[0]):
+        mma.wgmma_wait([], site.number("pendings"))
+        return [value]
     words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
     return [mma.from_accumulator_words(words, value.type)]
+
+
+def _is_only_added_to(sums: Value) -> bool:
+    """True if the instructions of one product take sums as they are, which stand behind a wait by
+    their order: LLVM has 128 registers less to follow."""
+    uses = [(use.owner.operation, use.operand_number) for use in sums.uses]
+    if len(uses) != 1 or sums.type.element_type.width != REGISTER_BITS:
+        return False
+    [(op, number)] = uses
+    is_sum = isa(op, ttng.WarpGroupDotOp) and number == _ACCUMULATOR
+    return is_sum and not ir.IntegerAttr(op.attributes["imprecise"]).value
 
 
 @lowers(ttng.ZerosOp)

@@ -38,6 +38,7 @@ _ELEMENTS = {
     "f32": 7,
     "f64": 9,
     "bf16": 10,
+    "tf32": 11,
 }
 _BYTES_ELEMENT = 0
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # by the bytes that they are over
@@ -204,8 +205,7 @@ def _emit(
         f"st.shared.b32 [{word}], 0;",
         "bar.warp.sync -1;",
     ]
-    element = str(type_.target.element_type)
-    for field, bits, ordinal, value in _fields(tensor, box, element, type_.outside):
+    for field, bits, ordinal, value in _fields(tensor, box, type_.loaded, type_.outside):
         new = str(value)
         if not isinstance(value, int):
             new = text.operand(value, "l" if bits == 64 else "r")

@@ -1,7 +1,6 @@
 """What came with Hopper (9.0): TMA, barriers that count bytes, dots of warp groups."""
 
 from proton.language.function import builtin
-from proton.language.gluon.core import absent
 from proton.language.gluon.core import warpgroup_mma_accumulator as warpgroup_mma_accumulator
 from proton.language.gluon.nvidia.ampere import CachePolicy as CachePolicy
 from proton.language.gluon.nvidia.ampere import FractionalEvictionPolicy as FractionalEvictionPolicy
@@ -18,6 +17,12 @@ from proton.language.gluon.types import (
 @builtin
 def fence_async_shared(cluster=False):
     """What the threads wrote to shared memory is seen by TMA and by tensor cores."""
+
+
+@builtin
+def async_store(dst, value, mbarrier):
+    """A tensor is stored to shared memory, of all blocks of a cluster, and its bytes arrive at the
+    barrier. A program is one block: it is stored when the threads go on."""
 
 
 @builtin
@@ -45,10 +50,3 @@ def warpgroup_mma(
 def warpgroup_mma_wait(num_outstanding=0, deps=None):
     """Until at most so many dots are under way: those of `deps`, as tensors, of several as a
     tuple."""
-
-
-async_store = absent(
-    "async_store",
-    "a store to the shared memory of a cluster",
-    "a program runs in one block of threads: use store",
-)

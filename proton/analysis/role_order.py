@@ -12,34 +12,22 @@ Work has the names that its slices have in a trace (`record-work`), below the sc
 also has its own place.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from proton.analysis.work import pieces_of_work
 from proton.dialect import isa, tt, ttg
-from proton.dialect.attributes import ROLES, SCHEDULE
-from proton.dialect.mlir import Block, Module, Operation, ir, scf
+from proton.dialect.attributes import ROLES
+from proton.dialect.mlir import Block, Operation, scf
 from proton.dialect.scopes import place_of, scope_paths
 from proton.dialect.walk import functions
-from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath
 
 _WORDS = ("loads", "dots", "copies", "barriers")
 _OTHERS = {ttg.LocalLoadOp: "read", ttg.LocalStoreOp: "write", tt.StoreOp: "store"}
 
 
-@register
-@dataclass(frozen=True)
-class DescribeRoles(Pass):
-    """Leaves the order of the work of each group of warps as text."""
-
-    name: ClassVar[str] = "describe-roles"
-
-    def run(self, module: Module) -> None:
-        for function in functions(module):
-            if len(function.regions[0].blocks):
-                text = str(_Description(function, ttg.num_warps(module)))
-                function.attributes[SCHEDULE] = ir.ArrayAttr.get([ir.StringAttr.get(text)])
+def order_of_roles(module: Operation) -> str:
+    """The order of the work of each group of warps, of each function of a module."""
+    orders = (str(_Description(function, ttg.num_warps(module))) for function in functions(module))
+    return "\n\n".join(dict.fromkeys(orders))
 
 
 class _Description:
