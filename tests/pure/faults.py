@@ -148,9 +148,7 @@ def offset_of(opcode: str) -> int:
     return next(at for (_, at), n in code.numbers.items() if code.texts[n].startswith(opcode))
 
 
-def sampled(
-    raw: RawRun, reasons: str | dict[str, int], part: int = 0, later: int = 0
-) -> RawRun:
+def sampled(raw: RawRun, reasons: str | dict[str, int], part: int = 0, later: int = 0) -> RawRun:
     """A run whose kernel was sampled 100 times: `part` of these wait for a reason at the load of
     line 14, or so many for each of several, `later` wait in line 15 for what it
     loads, and the others are of warps that issue there."""

@@ -252,6 +252,15 @@ def test_queues_of_one_access_are_one_reason_and_other_units_are_not(
     assert found.numbers["reason_percent"] == percent
 
 
+def test_another_program_gains_no_more_than_tensor_cores_are_idle() -> None:
+    """Of 2,500 ns of an iteration dots take 2,250, at the part of their peak that they reach."""
+    alone = gpu(loads(1500), shared=128 * 1024)
+    gain = by_rule(alone)["occupancy"].gain_ns
+    beside = gpu(loads(1500), shared=128 * 1024, dot_loops=[[faults.FILE, 1, 99, 1800.0]])
+    assert by_rule(beside)["occupancy"].gain_ns == pytest.approx(0.1 * time_of(beside), rel=0.05)
+    assert gain > 0.2 * time_of(alone)
+
+
 @pytest.mark.parametrize(("reason", "percent"), [("lg_throttle", 75), ("math_pipe_throttle", 40)])
 def test_what_waits_for_accesses_of_a_full_queue_is_at_stake_with_them(
     reason: str, percent: int

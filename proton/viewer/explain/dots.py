@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.trace.model import Scope
+from proton.viewer.explain.rules.utilization import GOOD
 from proton.viewer.explain.subject import KernelView
 
 
@@ -83,6 +84,22 @@ def dot_gaps(kernel: KernelView) -> DotGaps | None:
         between=scale * between,
         behind=behind,
     )
+
+
+def iteration_and_dots(kernel: KernelView, rows: np.ndarray) -> tuple[float, float]:
+    """What an iteration of the loop takes in which some slices lie, and what it would take at least
+    for dots that go on by themselves, at the part of the chip's peak that kernels reach, ns; both 0
+    where that is not known."""
+    records = kernel.records
+    scope = records.scopes[records.scope[rows[0]]]
+    cycles = kernel.dot_cycles(scope.file, scope.line)
+    number = np.stack([records.track[rows], records.iteration[rows]])
+    first = np.append(True, (np.diff(number) != 0).any(0))  # of an iteration
+    track, step = np.diff(number[:, first])
+    apart = np.diff(records.start_ns[rows[first]])[(track == 0) & (step == 1)]
+    if not cycles or not apart.size:
+        return 0.0, 0.0
+    return float(apart.mean()), cycles * kernel.cycle_ns * kernel.resident / (GOOD / 100)
 
 
 class _Axis:

@@ -1,13 +1,15 @@
 """Few programs on an SM, while each of them waits: what limits their number.
 
 A program that waits a part w of its time leaves its SM to the others; r of them keep it busy for
-1 - w ** r of the time. So another program is worth the difference.
+1 - w ** r of the time. So another program is worth the difference, as far as tensor cores are not
+busy with dots meanwhile.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from proton.viewer.explain.dots import iteration_and_dots
 from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
@@ -63,6 +65,10 @@ def _finding(kernel: KernelView, fit: int, rows: np.ndarray) -> Finding | None:
     busy = 1 - waited**fit
     gain = kernel.time_ns * (1 - busy / (1 - waited ** (fit + 1))) if waited < 1 else 0.0
     if gain < LEAST_PART * kernel.time_ns or waves <= fit:
+        return None
+    iteration, dots = iteration_and_dots(kernel, rows)
+    gain = min(gain, kernel.time_ns * (1 - dots / iteration)) if dots else gain
+    if gain < LEAST_PART * kernel.time_ns:
         return None
     found = limits(kernel)
     least = min(found, key=lambda name: found[name])

@@ -1,8 +1,7 @@
 """Scopes that wait for asynchronous work which they issued themselves, where the compiler recorded
 no copies and dots that would say more.
 
-Dots go on while a loop waits for copies. So an iteration that waited for nothing would take no less
-than the tensor cores do for its dots, at the part of their peak that kernels reach.
+Dots go on while a loop waits for copies: an iteration that waits for nothing takes as long as they.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from proton.base.units import duration
-from proton.trace.model import Scope
+from proton.viewer.explain.dots import iteration_and_dots
 from proton.viewer.explain.finding import LEAST_PART, Finding, Said
 from proton.viewer.explain.rule import Rule
-from proton.viewer.explain.rules.utilization import GOOD
 from proton.viewer.explain.subject import KernelView, Subject
 
 
@@ -47,7 +45,7 @@ def _finding(kernel: KernelView, path: str, rows: np.ndarray, part: float) -> Fi
         kernel=kernel.label,
         sentence=f"{path} waits {duration(waited)} of the {duration(took)} of each visit for work "
         "that goes on by itself",
-        gain_ns=kernel.gain(part, _left(kernel, rows, part, scope)),
+        gain_ns=kernel.gain(part, _left(kernel, rows, part)),
         advice="issue it earlier: more num_stages, or other work between its issue and its use",
         record='auto="copies,dots" says what it waits for',
         visits=count,
@@ -59,21 +57,16 @@ def _finding(kernel: KernelView, path: str, rows: np.ndarray, part: float) -> Fi
     )
 
 
-def _left(kernel: KernelView, rows: np.ndarray, part: float, scope: Scope) -> float:
+def _left(kernel: KernelView, rows: np.ndarray, part: float) -> float:
     """The part of the time that waits would still take, as dots do, of one that they take."""
-    records = kernel.records
-    number = np.stack([records.track[rows], records.iteration[rows]])
-    first = np.append(True, (np.diff(number) != 0).any(0))  # of an iteration
-    (_, step), apart = np.diff(number[:, first]), np.diff(records.start_ns[rows[first]])
-    same = (np.diff(number[0, first]) == 0) & (step == 1)
-    cycles = kernel.dot_cycles(scope.file, scope.line)
-    if not cycles or not same.any():
+    iteration, dots = iteration_and_dots(kernel, rows)
+    if not dots:
         return 0.0
-    iteration = float(apart[same].mean())
-    least = cycles * kernel.cycle_ns * kernel.resident / (GOOD / 100)
-    waited = float(kernel.subject.dur_ns[rows].sum()) / int(first.sum())
-    saved = min(max(iteration - least, 0.0), waited)
-    return part * (1 - saved / max(waited, 1.0)) / max(1 - part * saved / max(waited, 1.0), 0.01)
+    records = kernel.records
+    count = len(set(zip(records.track[rows], records.iteration[rows], strict=True)))
+    waited = max(float(kernel.subject.dur_ns[rows].sum()) / count, 1.0)
+    gone = part * min(max(iteration - dots, 0.0), waited) / waited
+    return (part - gone) / max(1 - gone, 0.01)
 
 
 RULE = Rule(name="waits", about="scopes that wait for what they issued", find=find)
