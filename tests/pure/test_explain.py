@@ -256,7 +256,8 @@ def test_another_program_gains_no_more_than_tensor_cores_are_idle() -> None:
     """Of 2,500 ns of an iteration dots take 2,250, at the part of their peak that they reach."""
     alone = gpu(loads(1500), shared=128 * 1024)
     gain = by_rule(alone)["occupancy"].gain_ns
-    beside = gpu(loads(1500), shared=128 * 1024, dot_loops=[[faults.FILE, 1, 99, 1800.0]])
+    dots = [[faults.FILE, 1, 99, 1800.0]]
+    beside = gpu(loads(1500), shared=128 * 1024, body=2, dot_loops=dots)
     assert by_rule(beside)["occupancy"].gain_ns == pytest.approx(0.1 * time_of(beside), rel=0.05)
     assert gain > 0.2 * time_of(alone)
 
