@@ -23,7 +23,7 @@ from proton.layout.tensor_cores import MMA_COLUMNS, MMA_ROWS
 
 MOST_ACCUMULATED = 160  # elements of accumulators
 MOST_ELEMENTS = 128  # of a block, to a thread
-MOST_OF_FEW = 4096  # elements of a block beside such dots, for less than four warps
+MOST_OF_FEW = 64  # the same, where there are less than four warps for dots that have no more
 # The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
 OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
@@ -42,8 +42,9 @@ def chosen_warps(module: Module) -> int:
     if not dots and _combines(ops):
         return next((warps for most, warps in OF_COMBINED if largest <= most), MOST_WARPS)
     warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
-    if largest <= MOST_OF_FEW:
-        warps = min([warps, *(_instructions(dot) for dot in dots)])
+    few = [_instructions(dot) for dot in dots]
+    while few and warps > min(few) and 2 * largest <= MOST_OF_FEW * WARP_SIZE * warps:
+        warps //= 2
     while warps < (MOST_OF_DOTS if dots else MOST_WARPS) and (
         accumulated > MOST_ACCUMULATED * WARP_SIZE * warps
         or largest > MOST_ELEMENTS * WARP_SIZE * warps

@@ -110,7 +110,7 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
     (doubled, (32768,), 8), (doubled, (131072,), 32), (search, (99,), 1), (barrier, (99,), 4),
     (counted, (32768,), 4), (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
     (product, (256, 128, 32), 8), (product, (16, 64, 32), 4), (product, (16, 16, 32), 2),
-    (product, (4, 32, 32), 4), (product, (16, 16, 512), 4),
+    (product, (4, 32, 32), 4), (product, (16, 16, 512), 4), (product, (16, 8, 256), 2),
     (scores, (64, 64, 64), 4), (scores, (128, 128, 128), 8), (scores, (64, 128, 128), 4),
 ])  # fmt: skip
 def test_warps_are_chosen_by_what_a_program_does(
