@@ -13,10 +13,10 @@ from math import prod
 
 from proton.base.targets import DEFAULT_WARPS, WARP_SIZE
 from proton.dialect import isa, tt
-from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import Module, Operation, Value, scf
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import Module, Operation, OpView, Value, func, scf
 from proton.dialect.regions import innermost_loop
-from proton.dialect.traits import Combines, Multiplies, has
+from proton.dialect.traits import Multiplies, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, defining_op
 from proton.layout.tensor_cores import MMA_COLUMNS, MMA_ROWS
@@ -27,7 +27,11 @@ MOST_OF_FEW = 64  # the same, where there are less than four warps for dots that
 # The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
 OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
-ATOMICS = tt.AtomicCASOp, tt.AtomicRMWOp
+MOST_BITS, MOST_EXCHANGED = 16, 512
+COMBINES = tt.ReduceOp, tt.ScanOp
+EXCHANGES = *COMBINES, tt.GatherOp, tt.HistogramOp
+# They look at memory, or may do so.
+LOOKS: tuple[type[OpView], ...] = (tt.AtomicCASOp, tt.AtomicRMWOp, func.CallOp, *tt.ASSEMBLY)
 
 
 def chosen_warps(module: Module) -> int:
@@ -42,8 +46,10 @@ def chosen_warps(module: Module) -> int:
     if not dots and _combines(ops):
         return next((warps for most, warps in OF_COMBINED if largest <= most), MOST_WARPS)
     warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
-    few = [_instructions(dot) for dot in dots]
-    while few and warps > min(few) and 2 * largest <= MOST_OF_FEW * WARP_SIZE * warps:
+    least = min(map(_instructions, dots), default=warps)
+    if any(_exchanges_much(op) for op in ops):
+        least = warps
+    while warps > least and 2 * largest <= MOST_OF_FEW * WARP_SIZE * warps:
         warps //= 2
     while warps < (MOST_OF_DOTS if dots else MOST_WARPS) and (
         accumulated > MOST_ACCUMULATED * WARP_SIZE * warps
@@ -54,16 +60,25 @@ def chosen_warps(module: Module) -> int:
 
 
 def _instructions(dot: Operation) -> int:
-    """How many make a dot's result; as many as there may be warps where none does."""
-    shape = shape_of(dot.results[0])
-    if any(size < least for size, least in zip(shape[-2:], (MMA_ROWS, MMA_COLUMNS), strict=True)):
+    """How many make a dot's result; as many as there may be warps where one does not multiply two
+    numbers as they are, of 16 bits at most."""
+    shape, left = shape_of(dot.results[0]), element_of(dot.operands[0])
+    is_small = any(n < least for n, least in zip(shape[-2:], (MMA_ROWS, MMA_COLUMNS), strict=True))
+    if is_small or isa(dot, tt.DotScaledOp) or left.width > MOST_BITS:
         return MOST_WARPS
     return prod(shape) // (MMA_ROWS * MMA_COLUMNS)
 
 
+def _exchanges_much(op: Operation) -> bool:
+    """True if threads exchange so much that few of them take long."""
+    return isa(op, *EXCHANGES) and max(map(_size, op.operands)) > MOST_EXCHANGED
+
+
 def _waits(op: Operation) -> bool:
-    """True of a loop that goes on until memory has what it waits for."""
-    return isa(op, scf.WhileOp) and any(isa(inner, *ATOMICS) for inner in all_ops(op))
+    """True of a loop that may go on until memory has what it waits for."""
+    return isa(op, scf.WhileOp) and any(
+        isa(inner, *LOOKS) or tt.is_volatile(inner) for inner in all_ops(op)
+    )
 
 
 def _combines(ops: list[Operation]) -> bool:
@@ -71,7 +86,7 @@ def _combines(ops: list[Operation]) -> bool:
     loads = [op for op in ops if isa(op, tt.LoadOp, tt.DescriptorLoadOp)]
     loops = {innermost_loop(op) for op in loads if is_tensor(op.results[0].type)}
     inner = loops - {None} or {None}
-    return any(has(op, Combines) and innermost_loop(op) in inner for op in ops)
+    return any(isa(op, *COMBINES) and innermost_loop(op) in inner for op in ops)
 
 
 def _accumulated(dots: list[Operation]) -> dict[object, int]:

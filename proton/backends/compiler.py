@@ -7,7 +7,7 @@ object. Nothing here needs MLIR, so a process that finds its kernels on disk doe
 import base64
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -138,10 +138,10 @@ class Metadata(dict[str, Any]):
     options: object = None  # of the compiler; set once they are known
 
     def __getattr__(self, name: str) -> Any:
+        if name in self and name != "target":
+            return self[name]
         if hasattr(self.options, name):
             return getattr(self.options, name)
-        if name in self:
-            return self[name]
         raise AttributeError(f"the metadata of a kernel has no {name!r}; there are {[*self]}")
 
     def _asdict(self) -> dict[str, Any]:
@@ -239,8 +239,7 @@ class CompiledKernel:
                 f"of {home.name}: launch {self.name}[grid](...), which compiles for those"
             )
         known = self.fn.options  # type: ignore[attr-defined]
-        options = {name: getattr(self.options, name, None) for name in known}
-        return self.fn[grid](**given, **options)  # type: ignore[index]
+        return self.fn[grid](**given, **asked_options(self.options, known))  # type: ignore[index]
 
     @cached_property
     def profile(self) -> KernelProfile | None:
@@ -255,6 +254,12 @@ class CompiledKernel:
         facts = {**{k: v for k, v in known.items() if v is not None}, "compiled (ms)": times}
         title = f"<div><b>{markup.text(self.name)}</b></div>"
         return f"{title}{markup.facts(facts)}{self.asm._repr_html_()}"
+
+
+def asked_options(options: object, names: Iterable[str]) -> dict[str, object]:
+    """The options of a launch by name; None for what it left to the compiler."""
+    found = {name: getattr(options, name, None) for name in names}
+    return found | ({"num_warps": None} if getattr(options, "chooses_warps", False) else {})
 
 
 Options = TypeVar("Options")

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from proton.backends.compiler import CompiledKernel
+from proton.backends.compiler import CompiledKernel, asked_options
 from proton.base.errors import ProtonError
 from proton.base.knob_groups import CompileTimes
 from proton.base.knobs import knobs
@@ -76,6 +76,9 @@ def after(kernel: CompiledKernel) -> None:
     """Says that a kernel is there now."""
     if (hook := knobs.runtime.jit_post_compile_hook) is not None:
         facts = _facts(kernel.key, kernel.fn, kernel.signature, kernel.options)
+        made: dict[str, object] = facts["compile"]  # type: ignore[assignment]
+        if made.get("num_warps", 0) is None:
+            made["num_warps"] = kernel.metadata["num_warps"]
         hook(**facts, already_compiled=True)
     if (listener := knobs.compilation.listener) is not None:
         target = _target(kernel)
@@ -171,8 +174,7 @@ def serialize_specialization_data(
 
 def _kept(options: object) -> dict[str, object]:
     """The options that hooks are told, without the warps that the compiler chooses."""
-    found = {name: getattr(options, name) for name in _KEPT_OPTIONS if hasattr(options, name)}
-    return found | ({"num_warps": None} if getattr(options, "chooses_warps", False) else {})
+    return asked_options(options, [name for name in _KEPT_OPTIONS if hasattr(options, name)])
 
 
 def _in_json(value: object) -> object:

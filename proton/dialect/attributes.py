@@ -27,6 +27,7 @@ AUTO_SCOPES = "proton.auto_scopes"  # of scopes that the compiler made, what wor
 PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
 SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
 DESCRIBES_LOADS = "proton.describes_loads"  # of a module: arguments that strides are made of
+ASKS_WARPS = "proton.asks_warps"  # unit, of a module: its code knows how many there are
 SINGLE_BUFFERS = "ttg.single_buffers"  # unit, of a module: a loop copies to one, for want of room
 TENSOR_MAPS = "ttng.tensor_maps"  # what the host makes: the last arguments of a kernel
 GLOBAL_SCRATCH_BYTES = "ttg.global_scratch_memory_size"  # i32: global memory of each program

@@ -1,9 +1,10 @@
 """Rules of what a kernel tells its author, and of barriers: while compiling and while running."""
 
 from proton.base.errors import CompileTimeAssertionFailure
-from proton.base.targets import WARP_SIZE
+from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.base.words import shown
 from proton.dialect import tt
+from proton.dialect.attributes import ASKS_WARPS
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.mlir import ir
 from proton.frontend.builder import as_tensor, at_compile_time, error, truth
@@ -114,6 +115,11 @@ def _num_warps(g: CodeGenerator) -> int:
             "how many warps the launch has is not known in a function that the kernel is given",
             "call tl.extra.cuda.num_warps() in the kernel, and pass the number on",
         )
+    if isinstance(g.target, GPUTarget):
+        module = ir.InsertionPoint.current.block.owner
+        while (around := module.parent) is not None:
+            module = around
+        module.operation.attributes[ASKS_WARPS] = ir.UnitAttr.get()
     return g.num_warps
 
 

@@ -67,6 +67,34 @@ def barrier(x, y, n):
 
 
 @proton.jit
+def looks(x, y, BLOCK: tl.constexpr):
+    """Waits by loads."""
+    while tl.load(x, volatile=True) == 0:
+        pass
+    tl.store(y + tl.arange(0, BLOCK), 1)
+
+
+@proton.jit
+def own(x, y, F: tl.constexpr):
+    """What it is given asks."""
+    tl.store(y, F())
+
+
+@proton.jit
+def asked():
+    return tl.extra.cuda.num_threads()
+
+
+@proton.jit
+def sorted_beside(x, y, BLOCK: tl.constexpr):
+    """A small dot, and much that threads exchange."""
+    at, rows = tl.arange(0, BLOCK), tl.arange(0, 16)
+    tl.store(y + at, tl.sort(tl.load(x + at)))
+    square = tl.load(x + rows[:, None] * 16 + rows[None, :])
+    tl.store(y + BLOCK + rows[:, None] * 16 + rows[None, :], tl.dot(square, square))
+
+
+@proton.jit
 def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     rows, columns, depth = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
     acc = tl.zeros((M, N), tl.float32)
@@ -95,9 +123,18 @@ def counted(x, y, BLOCK: tl.constexpr):
     tl.store(y + at, tl.load(x + at) + tl.extra.cuda.num_warps())
 
 
+@proton.jit
+def transposed(x_ptr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    with proton.scope("load"):
+        x = tl.load(x_ptr + i * N + j)
+    tl.store(x_ptr + j * M + i, tl.exp(x))
+
+
 def warps(kernel: Any, *sizes: int, **options: Any) -> int:
-    dtype = tl.float16 if kernel in (product, scores) else tl.float32
-    dtype = tl.int32 if kernel in (search, barrier) else dtype
+    halves = product, scores, sorted_beside
+    dtype = tl.float16 if kernel in halves else tl.float32
+    dtype = tl.int32 if kernel in (search, barrier, looks) else dtype
     given = [dtype] * (3 if kernel is product else 2)
     made = kernel.warmup(*given, *sizes, target=HOPPER, **options)
     return int(made.metadata["num_warps"])
@@ -108,7 +145,9 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
     (softmax, (32768,), 16), (softmax, (65536,), 32), (scan, (128,), 2), (scan, (2048,), 4),
     (sums, (256,), 4), (sums, (16384,), 4), (sums, (32768,), 8), (doubled, (64,), 4),
     (doubled, (32768,), 8), (doubled, (131072,), 32), (search, (99,), 1), (barrier, (99,), 4),
-    (counted, (32768,), 4), (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
+    (counted, (32768,), 4), (looks, (32768,), 4), (own, (asked,), 4),
+    (own, (tl.extra.cuda.num_warps,), 4), (sorted_beside, (16,), 2), (sorted_beside, (1024,), 4),
+    (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
     (product, (256, 128, 32), 8), (product, (16, 64, 32), 4), (product, (16, 16, 32), 2),
     (product, (4, 32, 32), 4), (product, (16, 16, 512), 4), (product, (16, 8, 256), 2),
     (scores, (64, 64, 64), 4), (scores, (128, 128, 128), 8), (scores, (64, 128, 128), 4),
@@ -123,6 +162,28 @@ def test_warps_are_chosen_by_what_a_program_does(
 def test_a_number_that_is_given_is_taken(number: int) -> None:
     assert warps(softmax, 8192, num_warps=number) == number
     assert warps(softmax, 8192, num_warps=None) == 8
+
+
+def test_where_programs_or_registers_are_counted_there_are_four() -> None:
+    assert warps(softmax, 8192, maxnreg=64) == 4
+    assert warps(softmax, 8192, launch_cooperative_grid=True) == 4
+
+
+@pytest.mark.parametrize("dtype", [tl.float16, tl.float32])
+def test_less_than_four_multiply_on_tensor_cores(dtype: Any) -> None:
+    made = product.warmup(dtype, dtype, tl.float32, 16, 16, 32, target=HOPPER)
+    assert (
+        made.metadata.num_warps == made.metadata["num_warps"] == (2 if dtype == tl.float16 else 4)
+    )
+
+
+def test_a_kernel_with_records_has_those_of_the_plain_one() -> None:
+    """... where the records leave too little shared memory for what it exchanges, too."""
+    asked = {"buffer": "shared", "capacity": 1024}
+    plain = transposed.warmup(tl.float32, 128, 256, target=HOPPER)
+    assert plain.metadata["num_warps"] == 8
+    with pytest.raises(proton.OutOfResources):
+        transposed.warmup(tl.float32, 128, 256, target=HOPPER, profile=asked)
 
 
 def test_records_do_not_change_it() -> None:
@@ -153,7 +214,14 @@ def test_a_kernel_with_chosen_warps_is_preloaded(monkeypatch: pytest.MonkeyPatch
     driver.install(monkeypatch)
     monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **facts: told.append(facts))
     x, y = driver.array("float32"), driver.array("float32", 0x20000)
+    after = list[Any]()
+    monkeypatch.setattr(knobs.runtime, "jit_post_compile_hook", lambda **facts: after.append(facts))
     found = softmax.warmup(x, y, 8192)
     facts = told.pop()["compile"]
     assert facts["num_warps"] is None
+    assert after.pop()["compile"]["num_warps"] == 8
     assert softmax.preload(facts["specialization_data"]).key == found.key
+    told.clear()
+    found[(1,)](x, y, 8192)
+    assert {facts["key"] for facts in told} <= {found.key}, "the same one is launched"
+    assert driver.launches[-1][0].block == (256, 1, 1)

@@ -44,6 +44,7 @@ from proton.base.knobs import knobs
 from proton.base.symbols import mangled
 from proton.base.targets import WARP_SIZE, GPUTarget, check_threads
 from proton.dialect.attributes import (
+    ASKS_WARPS,
     DESCRIBES_LOADS,
     GLOBAL_SCRATCH_BYTES,
     REREAD_BYTES,
@@ -157,6 +158,7 @@ def _compiled(
         "target": str(target),
         **_of_launches(options),
         "num_stages": options.num_stages,
+        "own_warps": options.num_warps,
         "dot_loops": loops,
         "shared": shared,
         **cubin.facts(),
@@ -196,7 +198,10 @@ def _scheduled(
             num_warps=options.num_warps,
             num_ctas=options.num_ctas,
         )
-        if options.chooses_warps and text is None and not fn.hears_warps:
+        asks = ASKS_WARPS in module.operation.attributes
+        if asks:
+            del module.operation.attributes[ASKS_WARPS]
+        if _chooses(options) and text is None and not fn.has_layouts and not asks:
             options = dataclasses.replace(options, num_warps=chosen_warps(module))
         found = _with_workers(module, options)
     module, found = _on_tiles(module, stages, found, text, fn.has_layouts)
@@ -209,6 +214,13 @@ def _scheduled(
             without = dataclasses.replace(options, single_buffers=False)
             return _scheduled(fn, signature, stages, without, text)
     return module, found
+
+
+def _chooses(options: GPUOptions) -> bool:
+    """True if the warps are the compiler's to choose: a limit of registers is by a thread, and the
+    programs of a cooperative grid have to run at once."""
+    is_bound = options.maxnreg is not None or options.launch_cooperative_grid
+    return options.chooses_warps and not is_bound
 
 
 def _names(module: Module) -> list[str]:

@@ -113,7 +113,9 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
             if name not in known:
                 guess = did_you_mean(name, known) or f"; there are {', '.join(known)}"
                 raise CompilationError(f"kernels for {target} have no option {name!r}{guess}")
-        return GPUOptions(target, **{"chooses_warps": "num_warps" not in options} | options)
+        if chooses := options.get("num_warps") is None:
+            options = {name: value for name, value in options.items() if name != "num_warps"}
+        return GPUOptions(target, **options | {"chooses_warps": chooses})
 
     def warm_up(self) -> None:
         from proton.backends.nvidia import compiler  # noqa: F401

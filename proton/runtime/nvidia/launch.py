@@ -306,16 +306,18 @@ def _keeping_occupancy(
     registers cost occupancy, and the kernel does with so few that they do not, and hardly spills,
     it gets those. So it does where the plain one has more than it would, for the sake of its loads.
     `fit` says how many programs an SM holds."""
-    first, wanted = make({}), fit(plain)
-    chip: Chip = kernel(plain).metadata.target.facts
-    most = chip.most_registers(wanted, WARP_SIZE * int(kernel(plain).metadata["num_warps"]))
     options = kernel(plain).metadata.options
     assert isinstance(options, GPUOptions)
+    # Those that were chosen for the plain kernel.
+    warps = {"num_warps": kernel(plain).metadata["own_warps"]} if options.chooses_warps else {}
+    first, wanted = make(warps), fit(plain)
+    chip: Chip = kernel(plain).metadata.target.facts
+    most = chip.most_registers(wanted, WARP_SIZE * int(kernel(plain).metadata["num_warps"]))
     has_more = fit(first) > wanted and options.maxnreg is None
     has_more = has_more and kernel(plain).has_most_registers
     if not has_more and (fit(first) >= wanted or most >= kernel(first).n_regs):
         return first
-    other = make({"maxnreg": most})
+    other = make(warps | {"maxnreg": most})
     spills = kernel(other).n_spills - kernel(plain).n_spills
     return other if fit(other) == wanted and spills <= MOST_SPILLS else first
 
