@@ -237,9 +237,9 @@ def test_records_that_share_a_reading_are_all_kept(options: dict[str, Any]) -> N
 def test_functions_that_are_called_record_where_their_caller_does(strategy: str) -> None:
     x = torch().rand(256, device="cuda") * 1e-3
     off, on = torch().empty_like(x), torch().empty_like(x)
-    calls[(3,)](x, off, 5)
+    calls[(3,)](x, off, 5, num_warps=4)
     with proton.profile("calls", strategy=strategy) as run:
-        calls[(3,)](x, on, 5)
+        calls[(3,)](x, on, 5, num_warps=4)
     assert (off == on).all()
     for _, group in slices(run, "turn").groupby(["program", "warp"]):
         assert list(group.iteration) == [p["i"] for p in group.payload] == list(range(5))
