@@ -63,7 +63,8 @@ def _left(kernel: KernelView, rows: np.ndarray, part: float) -> float:
     if not dots:
         return 0.0
     records = kernel.records
-    count = len(set(zip(records.track[rows], records.iteration[rows], strict=True)))
+    number = np.stack([records.track[rows], records.iteration[rows]])
+    count = 1 + int((np.diff(number) != 0).any(0).sum())
     waited = max(float(kernel.subject.dur_ns[rows].sum()) / count, 1.0)
     gone = part * min(max(iteration - dots, 0.0), waited) / waited
     return (part - gone) / max(1 - gone, 0.01)
