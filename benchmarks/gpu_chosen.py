@@ -10,7 +10,6 @@ Times are those that CUPTI gives torch's profiler, medians, with a cold second-l
 import argparse
 import itertools
 import json
-import os
 import re
 import subprocess
 import sys
@@ -200,5 +199,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     main()

@@ -4,8 +4,9 @@ Dots have as many as keep the accumulators that are alive at once in registers, 
 a thread, and no more than there are instructions for in the smallest one. What is combined along a
 block goes from lane to lane, and from warp to warp through shared memory: few warps with more
 elements each take less time, until registers are scarce. Below four they leave schedulers of an SM
-without work where programs are few and long: with two, a top-k of 1,024 took 2.6 times as long. A
-program without tensors has one. `benchmarks/gpu_chosen.py` measured the limits.
+without work where programs are few and long: with two, a top-k of 1,024 took 2.6 times as long
+(`corpus.py --libraries sglang --against` 463d344c, H200, a2ea3a6f). A program without
+tensors has one. `benchmarks/gpu_chosen.py` measured the limits.
 """
 
 from collections import defaultdict
@@ -27,6 +28,8 @@ MOST_OF_FEW = 64  # the same, where there are less than four warps for dots that
 # The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
 OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
+# Less than four warps multiply numbers of so many bits, beside exchanges of so many elements: for
+# fp32, or beside a sort of 1,024, one warp has 2.5 times the instructions of each of four.
 MOST_BITS, MOST_EXCHANGED = 16, 512
 COMBINES = tt.ReduceOp, tt.ScanOp
 EXCHANGES = *COMBINES, tt.GatherOp, tt.HistogramOp

@@ -75,10 +75,8 @@ def before(key: str, fn: DeviceFunction, signature: Signature, options: object) 
 def after(kernel: CompiledKernel) -> None:
     """Says that a kernel is there now."""
     if (hook := knobs.runtime.jit_post_compile_hook) is not None:
-        facts = _facts(kernel.key, kernel.fn, kernel.signature, kernel.options)
-        made: dict[str, object] = facts["compile"]  # type: ignore[assignment]
-        if made.get("num_warps", 0) is None:
-            made["num_warps"] = kernel.metadata["num_warps"]
+        warps = kernel.metadata.get("num_warps")
+        facts = _facts(kernel.key, kernel.fn, kernel.signature, kernel.options, warps)
         hook(**facts, already_compiled=True)
     if (listener := knobs.compilation.listener) is not None:
         target = _target(kernel)
@@ -128,8 +126,12 @@ def _times(kernel: CompiledKernel) -> CompileTimes:
 
 
 def _facts(
-    key: str, fn: DeviceFunction, signature: Signature, options: object
+    key: str, fn: DeviceFunction, signature: Signature, options: object, warps: object = None
 ) -> dict[str, object]:
+    """What hooks are told; `warps` are those of a kernel that is there, chosen or given."""
+    kept = _kept(options)
+    if "num_warps" in kept and kept["num_warps"] is None:
+        kept["num_warps"] = warps
     types = {name: type_.short for name, type_ in signature.types.items()}
     return {
         "key": key,
@@ -142,7 +144,7 @@ def _facts(
             "constants": dict(signature.constants),
             "configs": sorted(signature.divisible),
             "is_warmup": _thread.is_warming,
-            **_kept(options),
+            **kept,
         },
         "is_manual_warmup": _thread.is_warming,
     }

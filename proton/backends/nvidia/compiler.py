@@ -109,7 +109,7 @@ def compile_kernel(
     try:
         return _compiled(fn, signature, options, label)
     except (OutOfResources, PTXASError):
-        if not options.chooses_warps:
+        if not _chooses(fn, options):
             raise
     # So many warps as were chosen need more than there is.
     options = dataclasses.replace(options, chooses_warps=False)
@@ -201,7 +201,7 @@ def _scheduled(
         asks = ASKS_WARPS in module.operation.attributes
         if asks:
             del module.operation.attributes[ASKS_WARPS]
-        if _chooses(options) and text is None and not fn.has_layouts and not asks:
+        if _chooses(fn, options) and not asks:
             options = dataclasses.replace(options, num_warps=chosen_warps(module))
         found = _with_workers(module, options)
     module, found = _on_tiles(module, stages, found, text, fn.has_layouts)
@@ -216,11 +216,12 @@ def _scheduled(
     return module, found
 
 
-def _chooses(options: GPUOptions) -> bool:
-    """True if the warps are the compiler's to choose: a limit of registers is by a thread, and the
-    programs of a cooperative grid have to run at once."""
+def _chooses(fn: DeviceFunction, options: GPUOptions) -> bool:
+    """True if the warps are the compiler's to choose: layouts and texts are for some, a limit of
+    registers is by a thread, and the programs of a cooperative grid have to run at once."""
+    is_written = fn.has_layouts or fn.ir is not None or options.text is not None
     is_bound = options.maxnreg is not None or options.launch_cooperative_grid
-    return options.chooses_warps and not is_bound
+    return options.chooses_warps and not is_written and not is_bound
 
 
 def _names(module: Module) -> list[str]:
