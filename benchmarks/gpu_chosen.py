@@ -3,7 +3,7 @@
     python benchmarks/gpu_chosen.py [--only REGEX] [--json FILE]
 
 Each kernel is launched without `num_warps` and `num_stages`, and with each pair of them that is
-worth a try: those with dots with 4 to 16 warps and 2 to 5 stages, the others with 1 to 16 warps.
+worth a try: those with dots with 4 to 16 warps and 2 to 5 stages, the others with 1 to 32 warps.
 Times are those that CUPTI gives torch's profiler, medians, with a cold second-level cache.
 """
 
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import combining_kernels
 import engine_kernels
 import faulty_kernels
 import gpu_engine
@@ -34,7 +35,7 @@ from proton.base.errors import ProtonError
 from proton.tools.tensor_descriptor import TensorDescriptor
 
 PROCESSES, LAUNCHES, FLUSH_BYTES = 15, 8, 256 << 20
-WARPS, WARPS_OF_DOTS, STAGES = (1, 2, 4, 8, 16), (4, 8, 16), (2, 3, 4, 5)
+WARPS, WARPS_OF_DOTS, STAGES = (1, 2, 4, 8, 16, 32), (4, 8, 16), (2, 3, 4, 5)
 HALF, FLOAT = torch.float16, torch.float32
 Options = dict[str, int]
 
@@ -95,7 +96,7 @@ def attentions() -> Iterator[Case]:
 
 
 def rows() -> Iterator[Case]:
-    for columns in (256, 1024, 4096, 8192, 32768):
+    for columns in (256, 1024, 4096, 8192, 32768, 65536):
         count = (1 << 26) // columns
         x, out, dy = (torch.randn(count, columns, dtype=HALF) for _ in range(3))
         one, sums = torch.randn(columns, dtype=HALF), torch.zeros(count)
@@ -124,6 +125,47 @@ def elements() -> Iterator[Case]:
         yield Case(f"transpose {block}", kernels.transpose.transpose_kernel, grid, given)
 
 
+def combined() -> Iterator[Case]:
+    k, tokens = 4096, 8192
+    x, weights = torch.randn(tokens, k, dtype=HALF), torch.randn(64, k, dtype=HALF)
+    best, share = torch.zeros(1 << 20, dtype=torch.int32), torch.zeros(1 << 20)
+    for experts, block in ((8, 4096), (4, 4096), (16, 4096), (2, 4096)):
+        given = x, weights, best, share, k, experts, block
+        yield Case(f"routed {experts}x{block}", combining_kernels.routed, (tokens,), given)
+    for rows, block in ((8, 4096), (4, 1024), (64, 128), (128, 256), (16, 512), (16, 2048)):
+        given = x, weights.float(), share, k, rows, block
+        grid = (tokens // rows,)
+        yield Case(f"times_vector {rows}x{block}", combining_kernels.times_vector, grid, given)
+    for rows, depth in ((256, 128), (128, 64), (64, 128), (512, 64)):
+        count = (1 << 25) // depth
+        ids, order = torch.arange(count) * 2048 // count, torch.randperm(count)
+        sums = torch.zeros(2048, depth)
+        given = x, ids.int(), order.int(), sums, rows, depth
+        yield Case(f"clusters {rows}x{depth}", combining_kernels.clusters, (count // rows,), given)
+    for rows, block in ((64, 512), (8, 4096), (16, 1024), (128, 128)):
+        given, grid = (x, best, block, rows, block), ((1 << 25) // block // rows,)
+        yield Case(f"best_of_rows {rows}x{block}", combining_kernels.best_of_rows, grid, given)
+    flat, out = x.view(-1), torch.empty_like(x)
+    for rows, block in ((16, 4096), (4, 2048), (64, 128), (2, 16384), (8, 4096), (4, 256)):
+        given, grid = (flat, share, out, rows, block), ((1 << 25) // block // rows,)
+        yield Case(f"norms_of_rows {rows}x{block}", combining_kernels.norms_of_rows, grid, given)
+    small = torch.empty_like(x, dtype=torch.int8)
+    for rows, columns in ((128, 128), (64, 64), (128, 64), (16, 128)):
+        for of in (tokens, 1024):
+            grid, given = (of // rows, k // columns), (x, small, share, k, rows, columns)
+            name = f"of_8_bits {rows}x{columns}" + f" of {of}"
+            yield Case(name, combining_kernels.of_8_bits, grid, given)
+    targets = torch.zeros(1024, dtype=torch.int32)
+    for block in (4096, 8192, 16384, 32768):
+        given = flat, targets, share, 32000, block
+        yield Case(f"losses {block}", combining_kernels.losses, (1024,), given)
+    numbers, sums = torch.randn(2, 1 << 24)
+    for rows, columns, axis in ((256, 64, 0), (128, 128, 0), (16, 2048, 1), (64, 64, 1)):
+        grid, given = ((1 << 24) // rows // columns,), (numbers, sums, rows, columns, axis)
+        name = f"running_sums {rows}x{columns} {axis}"
+        yield Case(name, combining_kernels.running_sums, grid, given)
+
+
 def engines() -> Iterator[Case]:
     for of in (gpu_engine.scalars, gpu_engine.rows, gpu_engine.numbers):
         for number, case in enumerate(of(1)):
@@ -134,7 +176,9 @@ def engines() -> Iterator[Case]:
 def all_cases(only: str) -> list[Case]:
     torch.manual_seed(0)
     torch.set_default_device(gpu_engine.DEVICE)
-    found = [case for of in (products, attentions, rows, elements, engines) for case in of()]
+    found = [
+        case for of in (products, attentions, rows, elements, combined, engines) for case in of()
+    ]
     return [case for case in found if re.search(only, case.name)]
 
 

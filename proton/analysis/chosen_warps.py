@@ -2,11 +2,12 @@
 
 Dots have as many as keep the accumulators that are alive at once in registers, MOST_ACCUMULATED to
 a thread, and no more than there are instructions for in the smallest one. What is combined along a
-block goes from lane to lane, and from warp to warp through shared memory: few warps with more
-elements each take less time, until registers are scarce. Below four they leave schedulers of an SM
-without work where programs are few and long: with two, a top-k of 1,024 took 2.6 times as long
-(`corpus.py --libraries sglang --against` 463d344c, H200, a2ea3a6f). A program without
-tensors has one. `benchmarks/gpu_chosen.py` measured the limits.
+block goes from lane to lane, and from warp to warp through shared memory, and each warp computes
+what comes of it: few warps with more elements each take less time, until registers are scarce. That
+is by what is kept meanwhile, as a row is that its sum divides; what is only summed up needs few.
+Below four they leave schedulers of an SM without work where programs are few and long: with two, a
+top-k of 1,024 took 2.6 times as long (`corpus.py --libraries sglang --against` 463d344c, H200,
+a2ea3a6f). A program without tensors has one. `benchmarks/gpu_chosen.py` measured the limits.
 """
 
 from collections import defaultdict
@@ -18,20 +19,23 @@ from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, OpView, Value, func, scf
 from proton.dialect.regions import innermost_loop
 from proton.dialect.traits import Multiplies, has
+from proton.dialect.tt import is_pointer_like
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import all_ops, defining_op
+from proton.dialect.walk import all_ops, defining_op, parent_of, users
 from proton.layout.tensor_cores import MMA_COLUMNS, MMA_ROWS
 
 MOST_ACCUMULATED = 160  # elements of accumulators
 MOST_ELEMENTS = 128  # of a block, to a thread
 MOST_OF_FEW = 64  # the same, where there are less than four warps for dots that have no more
-# The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
-OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
+# The elements that are kept where others are combined, and their warps; more have MOST_WARPS.
+OF_KEPT = ((4096, 4), (16384, 8), (32768, 16))
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
+FEW_COMBINED, WARPS_OF_FEW = 256, 2
 # Less than four warps multiply numbers of so many bits, beside exchanges of so many elements: for
 # fp32, or beside a sort of 1,024, one warp has 2.5 times the instructions of each of four.
 MOST_BITS, MOST_EXCHANGED = 16, 512
 COMBINES = tt.ReduceOp, tt.ScanOp
+LOADS = tt.LoadOp, tt.DescriptorLoadOp
 EXCHANGES = *COMBINES, tt.GatherOp, tt.HistogramOp
 # They look at memory, or may do so.
 LOOKS: tuple[type[OpView], ...] = (tt.AtomicCASOp, tt.AtomicRMWOp, func.CallOp, *tt.ASSEMBLY)
@@ -47,7 +51,10 @@ def chosen_warps(module: Module) -> int:
         return 1
     largest, dots = max(sizes), [op for op in ops if has(op, Multiplies)]
     if not dots and _combines(ops):
-        return next((warps for most, warps in OF_COMBINED if largest <= most), MOST_WARPS)
+        if largest <= FEW_COMBINED:
+            return WARPS_OF_FEW
+        kept = _kept(ops)
+        return next((warps for most, warps in OF_KEPT if kept <= most), MOST_WARPS)
     warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
     least = min(map(_instructions, dots), default=warps)
     if any(_exchanges_much(op) for op in ops):
@@ -86,10 +93,44 @@ def _waits(op: Operation) -> bool:
 
 def _combines(ops: list[Operation]) -> bool:
     """True if elements are combined where blocks are loaded: in innermost loops, if any load."""
-    loads = [op for op in ops if isa(op, tt.LoadOp, tt.DescriptorLoadOp)]
+    loads = [op for op in ops if isa(op, *LOADS)]
     loops = {innermost_loop(op) for op in loads if is_tensor(op.results[0].type)}
     inner = loops - {None} or {None}
     return any(isa(op, *COMBINES) and innermost_loop(op) in inner for op in ops)
+
+
+def _kept(ops: list[Operation]) -> int:
+    """The elements of the largest block, but of pointers, that is needed behind an op that combines
+    elements: it comes from memory, or a loop around that op carries it."""
+    places = {op: place for place, op in enumerate(ops)}
+    ends = dict(places)
+    for op in reversed(ops):
+        if (parent := op.parent) in ends:
+            ends[parent] = max(ends[parent], ends[op])
+    combining = [places[op] for op in ops if isa(op, *COMBINES)]
+
+    def last_use(value: Value, op: Operation) -> int:
+        last = 0
+        for user in users(value):
+            place = places[user]
+            while user.block != op.block:
+                user = parent_of(user)
+                place = ends[user]
+            last = max(last, place)
+        return last
+
+    kept, read = 0, set[Value]()
+    for op in ops:
+        blocks = [block for region in op.regions for block in region.blocks]
+        needed = {value: ends[op] for block in blocks for value in block.arguments}
+        if isa(op, *LOADS) or not read.isdisjoint(op.operands):
+            read.update(op.results)
+            needed |= {value: last_use(value, op) for value in op.results}
+        for value, last in needed.items():
+            is_kept = any(places[op] <= place < last for place in combining)
+            if is_kept and is_tensor(value.type) and not is_pointer_like(value.type):
+                kept = max(kept, _size(value))
+    return kept
 
 
 def _accumulated(dots: list[Operation]) -> dict[object, int]:

@@ -86,6 +86,44 @@ def asked():
 
 
 @proton.jit
+def weighed(x, y, M: tl.constexpr, N: tl.constexpr):
+    """A block that is only summed up, and what comes of it."""
+    block = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N))
+    sums = tl.sum(block * tl.load(y + tl.arange(0, N)), 1)
+    tl.store(y, tl.max(sums))
+
+
+@proton.jit
+def centred(x, y, M: tl.constexpr, N: tl.constexpr):
+    """A block whose sums it needs first."""
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)
+    block = tl.load(x + at)
+    tl.store(y + at, block - tl.sum(block, 1)[:, None])
+
+
+@proton.jit
+def largest(x, y, M: tl.constexpr, N: tl.constexpr):
+    """A loop carries a block around what is only summed up."""
+    at, most = tl.arange(0, M)[:, None] * N + tl.arange(0, N), tl.zeros((M, N), tl.float32)
+    for block in range(8):
+        value = tl.load(x + block * M * N + at)
+        most = tl.maximum(most, value)
+        tl.store(y + block, tl.sum(value))
+    tl.store(y + at, most)
+
+
+@proton.jit
+def distances(x, y, M: tl.constexpr, N: tl.constexpr):
+    """More differences are alive at once than four warps have registers for."""
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)
+    sums = tl.zeros((M, M), tl.float32)
+    for block in range(8):
+        a, b = tl.load(x + block * M * N + at), tl.load(y + block * M * N + at)
+        sums += tl.sum(tl.abs(a[:, None, :] - b[None, :, :]), 2)
+    tl.store(y + tl.arange(0, M)[:, None] * M + tl.arange(0, M), sums)
+
+
+@proton.jit
 def sorted_beside(x, y, BLOCK: tl.constexpr):
     """A small dot, and much that threads exchange."""
     at, rows = tl.arange(0, BLOCK), tl.arange(0, 16)
@@ -146,6 +184,8 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
     (sums, (256,), 4), (sums, (16384,), 4), (sums, (32768,), 8), (doubled, (64,), 4),
     (doubled, (32768,), 8), (doubled, (131072,), 32), (search, (99,), 1), (barrier, (99,), 4),
     (counted, (32768,), 4), (looks, (32768,), 4), (own, (asked,), 4),
+    (weighed, (8, 4096), 4), (weighed, (2, 64), 2), (centred, (8, 4096), 16),
+    (centred, (8, 256), 4), (largest, (8, 1024), 8), (distances, (32, 32), 8),
     (own, (tl.extra.cuda.num_warps,), 4), (sorted_beside, (16,), 2), (sorted_beside, (1024,), 4),
     (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
     (product, (256, 128, 32), 8), (product, (16, 64, 32), 4), (product, (16, 16, 32), 2),
