@@ -23,6 +23,7 @@ LOST_OPERATORS = "operators lost"  # how many of torch there was no room for
 OPERATOR = "operator"  # the kind of slice of a call of an operator
 ROLES = "roles"  # in Kernel.options: what the author calls each unit, if groups of warps differ
 COMMIT = "commit"  # of the repository that the program is in
+CLOCK_STEP = "clock step, ns"  # of the CPU's, where it goes in steps of more than some ns
 BOOT = "boot"  # an id that processes of one boot of one machine share
 WALL_CLOCKED = "on the axis by wall clocks"  # the processes of a merged run whose error is unknown
 # The work of queues whose issues are arrivals of threads: at a barrier of their program, or at

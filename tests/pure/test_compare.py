@@ -1,5 +1,6 @@
 """What a diff and a check say of runs whose durations are chosen."""
 
+import dataclasses
 import math
 import re
 
@@ -8,6 +9,7 @@ import pytest
 from sides import Scopes, raw_run
 from synthetic import gpu_run
 
+from proton.trace.model import CLOCK_STEP
 from proton.viewer import Run
 from proton.viewer.compare import Budget, Budgets, Side, Status, check, diff
 from proton.viewer.compare.budget import BudgetError, budgets_of
@@ -211,6 +213,28 @@ def test_a_change_below_the_least_is_none() -> None:
     assert answer(before, before + 10) is Status.REGRESSION
     least = Budget(kernel="add", scope="s", max_regression=0.05, min_change_ns=15)
     assert answer(before, before + 10, least) is Status.PASS
+
+
+@pytest.mark.parametrize("stat, status", [("p90", Status.PASS), ("mean", Status.REGRESSION)])
+def test_a_percentile_may_change_by_two_steps_of_the_clock(stat: str, status: Status) -> None:
+    """Of a CPU's, which a run of equal clocks says; what is beyond them is a regression."""
+
+    def of(ns: int, first: int, target: str = "cpu") -> Side:
+        raws = [raw_run({ADD: {"s": [ns] * 4}}, first + 2 * number) for number in range(8)]
+        for number, raw in enumerate(raws):
+            raw.machine[CLOCK_STEP] = 9.98 + number / 100
+        processes = Side.of([Run(raw) for raw in raws]).processes
+        targets = {variant: target for process in processes for variant in process.targets}
+        return Side(processes=[dataclasses.replace(p, targets=targets) for p in processes])
+
+    rules = Budgets(budgets=[Budget(kernel="add", scope="s", stat=stat, max_regression=0.1)])
+    report = check(of(150, 1), of(131, 0), rules)
+    assert report.status is status
+    assert report.in_turns
+    assert ("two of the clock's steps of 10.05 ns" in report.findings[0].reason) == (stat == "p90")
+    assert check(of(153, 1), of(131, 0), rules).status is Status.REGRESSION
+    gpus = of(150, 1, "cuda:90"), of(131, 0, "cuda:90")
+    assert check(*gpus, rules).status is Status.REGRESSION
 
 
 def test_a_kernel_beside_takes_the_machine_out() -> None:

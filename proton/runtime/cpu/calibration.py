@@ -31,6 +31,10 @@ ITERATIONS = 2000
 REPEATS = 15
 PAIR_TRIES = 50
 _CAPACITY = 256
+# A clock's steps, from so many reads. Differences are at least three multiples of one, and the mean
+# of their cosines is so close to 1; it is largest within so many of the tenths below.
+READS, LEAST_STEP_NS, MOST_STEP_NS = 257, 3.0, 150.0
+LEAST_MULTIPLES, ALIKE, PEAK = 3, 0.9, 10
 
 _CLOCK_IR = """
 define i64 @proton_clock() {
@@ -57,10 +61,12 @@ class ClockPair:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The cost of recording one slice, ns: to the slice around it, and to itself."""
+    """The cost of recording one slice, ns: to the slice around it, and to itself; and the steps
+    that the clock goes in, 0 where they are less than LEAST_STEP_NS."""
 
     slice_cost_ns: float
     edge_cost_ns: float
+    step_ns: float
 
 
 def check_machine() -> None:
@@ -138,9 +144,37 @@ def calibrate() -> Calibration:
         start = base - buffer.ctypes.data + block.segments
         records = buffer[start : start + block.segment_bytes].view(block.schema.dtype)
         lengths.append(_mean_length(records) * ns_per_tick)
+    step = step_of(_reads(), LEAST_STEP_NS / ns_per_tick, MOST_STEP_NS / ns_per_tick)
     return Calibration(
-        max(0.0, float(np.median(costs)) * ns_per_tick), max(0.0, float(np.median(lengths)))
+        max(0.0, float(np.median(costs)) * ns_per_tick),
+        max(0.0, float(np.median(lengths))),
+        step * ns_per_tick,
     )
+
+
+def _reads() -> np.ndarray:
+    """Times of the clock, with some work between two that is not always the same."""
+    clock = read_clock()
+    return np.array([(clock(), sum(range(n % 16)))[0] for n in range(READS)], np.uint64)
+
+
+def step_of(times: np.ndarray, least: float, most: float) -> float:
+    """The period, in ticks, that all differences of times are multiples of; 0 where none from
+    `least` to `most` is. It is the longest one at which their phases are: the mean of cos(2 pi d /
+    period) is 1 for multiples, and near 0 for what is spread at random (Rayleigh's test of a known
+    direction; Mardia and Jupp, "Directional Statistics", 1999, section 6.3)."""
+    gaps = np.diff(times).astype(np.int64)
+    gaps = gaps[(gaps >= 0) & (gaps < 4 * most)]
+    if not gaps.any():
+        return 0.0
+    # From one to the next the phase of the longest difference changes by a tenth.
+    rates = np.arange(1 / most, 1 / least, 0.1 / gaps.max())
+    alike = np.cos(2 * np.pi * gaps[:, None] * rates).mean(0)
+    for first in np.flatnonzero(alike > ALIKE):
+        best = first + int(alike[first : first + PEAK].argmax())
+        if np.unique(np.rint(gaps * rates[best])).size >= LEAST_MULTIPLES:
+            return float(1 / rates[best])
+    return 0.0
 
 
 def _mean_length(records: np.ndarray) -> float:

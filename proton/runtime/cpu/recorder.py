@@ -18,7 +18,7 @@ from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.launch.grid import host_thread
 from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
-from proton.trace.model import Chunk, Clock, Launch
+from proton.trace.model import CLOCK_STEP, Chunk, Clock, Launch
 
 # Of the first slab of a session, and of one at most: each is twice the one before.
 FIRST_BYTES, SLAB_BYTES = 512 << 10, 16 << 20
@@ -192,7 +192,10 @@ class CPURecorder(Recorder):
             edge_cost_ns=self.calibration.edge_cost_ns,
         )
         kept = [_compact(launch) for launch in launches]
-        return Recorded(kept, clock=clock, machine={"cpu": llvm.host_cpu()})
+        machine: dict[str, object] = {"cpu": llvm.host_cpu()}
+        if step := round(self.calibration.step_ns, 1):
+            machine[CLOCK_STEP] = step
+        return Recorded(kept, clock=clock, machine=machine)
 
 
 def _medians(recorded: list[int], plain: list[int]) -> dict[str, int]:

@@ -24,7 +24,7 @@ from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
-from proton.viewer.compare.samples import Group, Process, Side, amount
+from proton.viewer.compare.samples import AVERAGED, Group, Process, Side, amount
 from proton.viewer.compare.statistics import Estimate
 from proton.viewer.compare.structure import MEASURES, MOST_NAMES, Measure, unknown
 from proton.viewer.explain.subject import Subject
@@ -165,7 +165,8 @@ def _findings(
     found = []
     if rule.max_regression is not None:
         change = both.change(group, rule.stat, error, rule.reference)
-        found.append(_against_baseline(rule, title, change, least, source))
+        step = max(both.baseline.step_ns(group), both.candidate.step_ns(group))
+        found.append(_against_baseline(rule, title, change, least, source, step))
     if rule.max_ns is not None:
         change = both.change(group, rule.stat, error)
         found.append(_absolute(rule, title, change, error, least, source))
@@ -173,25 +174,30 @@ def _findings(
 
 
 def _against_baseline(
-    rule: Budget, title: str, change: Change, least: int, source: tuple[str, int]
+    rule: Budget, title: str, change: Change, least: int, source: tuple[str, int], step_ns: float
 ) -> Verdict:
+    """... by clocks that go in steps of `step_ns`: a percentile of either side is off by up to one,
+    where a mean of many is not."""
     assert rule.max_regression is not None
-    allowed = rule.max_regression
-    ratio = change.ratio
-    if change.before.size and rule.min_change_ns:
+    allowed, ratio, note = rule.max_regression, change.ratio, ""
+    steps = 0.0 if rule.stat in AVERAGED else 2 * step_ns
+    if change.before.size and max(rule.min_change_ns, steps):
         typical = statistics.level(change.before, error=0.5).value
-        allowed = max(allowed, rule.min_change_ns / typical)
+        if steps / typical > max(allowed, rule.min_change_ns / typical):
+            note = f", two of the clock's steps of {step_ns:g} ns"
+        allowed = max(allowed, rule.min_change_ns / typical, steps / typical)
     limit = 1 + allowed
+    said = f"allowed {percent(limit)}{note}"
     if ratio is None:
         status, reason = Status.INCONCLUSIVE, "added: the baseline does not have it"
     elif change.unit != "processes" or ratio.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(ratio.processes, change, least)
     elif ratio.value > limit and ratio.low > 1:
-        status, reason = Status.REGRESSION, f"{percent(ratio.value)}, allowed {percent(limit)}"
+        status, reason = Status.REGRESSION, f"{percent(ratio.value)}, {said}"
     elif ratio.value <= limit and ratio.high < 1 + 2 * allowed:
-        status, reason = Status.PASS, f"{percent(ratio.value)}, allowed {percent(limit)}"
+        status, reason = Status.PASS, f"{percent(ratio.value)}, {said}"
     else:
-        status, reason = Status.INCONCLUSIVE, _unsure(ratio, limit)
+        status, reason = Status.INCONCLUSIVE, _unsure(ratio, said)
     return Verdict(
         title=title, status=status, reason=reason + _of_reference(change), limit=limit,
         estimate=ratio, change=change, source=source,
@@ -322,6 +328,6 @@ def _too_few(count: int, change: Change | None, least: int) -> str:
     return f"{several} of the {least} processes a side that an answer takes"
 
 
-def _unsure(ratio: Estimate, limit: float) -> str:
+def _unsure(ratio: Estimate, said: str) -> str:
     span = f"{percent(ratio.low)} to {percent(ratio.high)}"
-    return f"it may be anything from {span}, allowed {percent(limit)}: measure more processes"
+    return f"it may be anything from {span}, {said}: measure more processes"

@@ -15,11 +15,12 @@ import numpy as np
 
 from proton.base.errors import ProtonError
 from proton.base.symbols import shortened
+from proton.base.targets import CPUTarget
 from proton.base.units import duration
 from proton.trace.archive import SUFFIX as SUFFIX
 from proton.trace.chrome import SUFFIX as CHROME
 from proton.trace.chrome import UNKNOWN_GPU
-from proton.trace.model import COMMIT, Kernel
+from proton.trace.model import CLOCK_STEP, COMMIT, Kernel
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, variant_numbers
 from proton.viewer.tables.metrics import HATCHET, HATCHET_MSGPACK, TIME, of_hatchet
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 COUNT = "count"  # the statistic that is no time
 STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
+AVERAGED = STATS[:4]  # those that a clock's steps do not show in, as ends meet them at random
 _TREES = (HATCHET, HATCHET_MSGPACK)
+_MEASURED = (COMMIT, CLOCK_STEP)  # facts of a run that are none of its machine
 SUFFIXES = (SUFFIX, CHROME, *_TREES)
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
 LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
@@ -89,6 +92,7 @@ class Process:
     rows: dict[Group, Row]
     batches: dict[Group, list[Row]]
     commit: str = ""  # empty where it is not known
+    step_ns: float = 0.0  # of the clock; 0 where it is fine, or not known
     held: Run | None = field(default=None, compare=False, repr=False)  # else its file is read
 
     @property
@@ -168,6 +172,11 @@ class Side:
                 raise ProtonError(f"{process.path}: has sums alone: choose {known}, not {stat}")
         found = np.array([row[stat] if row else np.nan for row in rows])
         return np.maximum(found, LEAST_NS)
+
+    def step_ns(self, group: Group) -> float:
+        """The longest step of the clocks that its times are read from."""
+        on_cpu = (p for p in self.processes if p.targets.get(group.variant) == str(CPUTarget()))
+        return max((process.step_ns for process in on_cpu), default=0.0)
 
     def totals(self, group: Group) -> np.ndarray:
         """The time of its own in each process; NaN where a process has no such scope."""
@@ -255,8 +264,9 @@ def _process(
     return Process(
         path=path,
         began_unix_ns=run.raw.origin_unix_ns,
-        machine={name: fact for name, fact in run.raw.machine.items() if name != COMMIT},
+        machine={name: fact for name, fact in run.raw.machine.items() if name not in _MEASURED},
         commit=str(run.raw.machine.get(COMMIT, "")),
+        step_ns=float(str(run.raw.machine.get(CLOCK_STEP, 0))),
         missing=tuple(run.loss_warnings()),
         lost=bool(totals.lost or totals.dropped_launches),
         partial=unfinished > 0,
