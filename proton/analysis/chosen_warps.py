@@ -4,10 +4,12 @@ Dots have as many as keep the accumulators that are alive at once in registers, 
 a thread, and no more than there are instructions for in the smallest one. What is combined along a
 block goes from lane to lane, and from warp to warp through shared memory, and each warp computes
 what comes of it: few warps with more elements each take less time, until registers are scarce. That
-is by what is kept meanwhile, as a row is that its sum divides; what is only summed up needs few.
-Below four they leave schedulers of an SM without work where programs are few and long: with two, a
-top-k of 1,024 took 2.6 times as long (`corpus.py --libraries sglang --against` 463d344c, H200,
-a2ea3a6f). A program without tensors has one. `benchmarks/gpu_chosen.py` measured the limits.
+is by the size of the block; of a large one with several sums, each of several warps', by what is
+kept meanwhile, as rows are that their sums divide: where 8 rows of 4096 are only summed up, with 16
+warps it takes 1.8 times as long as with four. Below four they leave schedulers of an SM without
+work where programs are few and long: with two, a top-k of 1,024 took 2.6 times as long (`corpus.py
+--libraries sglang --against` 463d344c, H200, a2ea3a6f). A program without tensors has one.
+`benchmarks/gpu_chosen.py` measured the limits.
 """
 
 from collections import defaultdict
@@ -16,7 +18,7 @@ from math import prod
 from proton.base.targets import DEFAULT_WARPS, WARP_SIZE
 from proton.dialect import isa, tt
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Module, Operation, OpView, Value, func, scf
+from proton.dialect.mlir import Module, Operation, OpView, Value, func, ir, scf
 from proton.dialect.regions import innermost_loop
 from proton.dialect.traits import Multiplies, has
 from proton.dialect.tt import is_pointer_like
@@ -27,10 +29,11 @@ from proton.layout.tensor_cores import MMA_COLUMNS, MMA_ROWS
 MOST_ACCUMULATED = 160  # elements of accumulators
 MOST_ELEMENTS = 128  # of a block, to a thread
 MOST_OF_FEW = 64  # the same, where there are less than four warps for dots that have no more
-# The elements that are kept where others are combined, and their warps; more have MOST_WARPS.
-OF_KEPT = ((4096, 4), (16384, 8), (32768, 16))
+# The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
+OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
+# Of more elements, rows or columns that a warp does not hold by itself go through shared memory.
+FEW_COMBINED, MOST_OF_WARP = 16384, 256
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
-FEW_COMBINED, WARPS_OF_FEW = 256, 2
 # Less than four warps multiply numbers of so many bits, beside exchanges of so many elements: for
 # fp32, or beside a sort of 1,024, one warp has 2.5 times the instructions of each of four.
 MOST_BITS, MOST_EXCHANGED = 16, 512
@@ -51,10 +54,10 @@ def chosen_warps(module: Module) -> int:
         return 1
     largest, dots = max(sizes), [op for op in ops if has(op, Multiplies)]
     if not dots and _combines(ops):
-        if largest <= FEW_COMBINED:
-            return WARPS_OF_FEW
-        kept = _kept(ops)
-        return next((warps for most, warps in OF_KEPT if kept <= most), MOST_WARPS)
+        crosses = any(_crosses_warps(op) for op in ops)
+        size = _kept(ops) if crosses else largest
+        found = next((warps for most, warps in OF_COMBINED if size <= most), MOST_WARPS)
+        return max(found, DEFAULT_WARPS) if crosses else found
     warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
     least = min(map(_instructions, dots), default=warps)
     if any(_exchanges_much(op) for op in ops):
@@ -97,6 +100,16 @@ def _combines(ops: list[Operation]) -> bool:
     loops = {innermost_loop(op) for op in loads if is_tensor(op.results[0].type)}
     inner = loops - {None} or {None}
     return any(isa(op, *COMBINES) and innermost_loop(op) in inner for op in ops)
+
+
+def _crosses_warps(op: Operation) -> bool:
+    """True of an op that combines much, to many results of which each is several warps'."""
+    if not isa(op, *COMBINES):
+        return False
+    *rows, last = shape_of(op.operands[0])
+    is_last = ir.IntegerAttr(op.attributes["axis"]).value == len(rows)
+    is_large = prod(rows) * last > FEW_COMBINED
+    return is_large and prod(rows) > 1 and not (is_last and last <= MOST_OF_WARP)
 
 
 def _kept(ops: list[Operation]) -> int:

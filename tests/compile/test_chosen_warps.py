@@ -113,17 +113,6 @@ def largest(x, y, M: tl.constexpr, N: tl.constexpr):
 
 
 @proton.jit
-def distances(x, y, M: tl.constexpr, N: tl.constexpr):
-    """More differences are alive at once than four warps have registers for."""
-    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)
-    sums = tl.zeros((M, M), tl.float32)
-    for block in range(8):
-        a, b = tl.load(x + block * M * N + at), tl.load(y + block * M * N + at)
-        sums += tl.sum(tl.abs(a[:, None, :] - b[None, :, :]), 2)
-    tl.store(y + tl.arange(0, M)[:, None] * M + tl.arange(0, M), sums)
-
-
-@proton.jit
 def sorted_beside(x, y, BLOCK: tl.constexpr):
     """A small dot, and much that threads exchange."""
     at, rows = tl.arange(0, BLOCK), tl.arange(0, 16)
@@ -185,7 +174,8 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
     (doubled, (32768,), 8), (doubled, (131072,), 32), (search, (99,), 1), (barrier, (99,), 4),
     (counted, (32768,), 4), (looks, (32768,), 4), (own, (asked,), 4),
     (weighed, (8, 4096), 4), (weighed, (2, 64), 2), (centred, (8, 4096), 16),
-    (centred, (8, 256), 4), (largest, (8, 1024), 8), (distances, (32, 32), 8),
+    (centred, (8, 256), 4), (largest, (8, 4096), 16),
+    (weighed, (128, 256), 16), (weighed, (4, 4096), 8), (weighed, (1, 32768), 16),
     (own, (tl.extra.cuda.num_warps,), 4), (sorted_beside, (16,), 2), (sorted_beside, (1024,), 4),
     (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
     (product, (256, 128, 32), 8), (product, (16, 64, 32), 4), (product, (16, 16, 32), 2),

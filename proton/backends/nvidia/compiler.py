@@ -42,7 +42,7 @@ from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PerformanceWarning, PTXASError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
-from proton.base.targets import DEFAULT_WARPS, WARP_SIZE, GPUTarget, check_threads
+from proton.base.targets import WARP_SIZE, GPUTarget, check_threads
 from proton.dialect.attributes import (
     ASKS_WARPS,
     DESCRIBES_LOADS,
@@ -94,8 +94,6 @@ _SPILLED = 1 / 8  # of the bytes that a thread loads: so many may be spilled to 
 _KEPT = 2 / 3  # of the second-level cache: the rest is for what programs store, and read once
 _FEWER = 2  # times the programs that room is left for, at most: some wait while others compute
 
-_MORE_WARPS = 8, 16  # where so many as were chosen spill
-
 # Options that launches ask for, too.
 _OF_LAUNCHES = ("num_ctas", "launch_pdl", "launch_cooperative_grid")
 
@@ -108,36 +106,20 @@ def compile_kernel(
 
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
-    given = dataclasses.replace(options, chooses_warps=False)
     try:
-        found, chooses = _compiled(fn, signature, options, label)
+        return _compiled(fn, signature, options, label)
     except (OutOfResources, PTXASError):
         if not _chooses(fn, options):
             raise
-        # So many warps as were chosen need more than there is.
-        return _compiled(fn, signature, given, label)[0]
-    is_least = found.data["own_warps"] == DEFAULT_WARPS
-    if not chooses or not is_least or found.data["dot_loops"]:
-        return found
-    for warps in _MORE_WARPS:
-        if not _spills(found):
-            break
-        more = dataclasses.replace(given, num_warps=warps)
-        found = min(found, _compiled(fn, signature, more, label)[0], key=_spills)
-    return found
-
-
-def _spills(found: CompileResult) -> int:
-    spills = found.data["n_spills"]
-    assert isinstance(spills, int)
-    return spills
+    # So many warps as were chosen need more than there is.
+    options = dataclasses.replace(options, chooses_warps=False)
+    return _compiled(fn, signature, options, label)
 
 
 def _compiled(
     fn: DeviceFunction, signature: Signature, options: GPUOptions, label: str
-) -> tuple[CompileResult, bool]:
-    """As `compile_kernel`, with the number of warps that is given or chosen, and if it is the
-    latter."""
+) -> CompileResult:
+    """As `compile_kernel`, with the number of warps that is given or chosen."""
     stages, target, text = Stages(label), options.target, options.text or fn.ir
     name = fn.name_of(signature)
     with mlir_context(), Assembler(target, name, mangled(name)) as assembler:
@@ -190,7 +172,7 @@ def _compiled(
     files = {f"{stage}.mlir": text for stage, text in texts.items()}
     files |= {"schedule.txt": schedule.encode()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
-    return CompileResult(data, files, stages.times), options.chooses_warps
+    return CompileResult(data, files, stages.times)
 
 
 def _scheduled(
@@ -219,8 +201,7 @@ def _scheduled(
         asks = ASKS_WARPS in module.operation.attributes
         if asks:
             del module.operation.attributes[ASKS_WARPS]
-        options = dataclasses.replace(options, chooses_warps=_chooses(fn, options) and not asks)
-        if options.chooses_warps:
+        if _chooses(fn, options) and not asks:
             options = dataclasses.replace(options, num_warps=chosen_warps(module))
         found = _with_workers(module, options)
     module, found = _on_tiles(module, stages, found, text, fn.has_layouts)
