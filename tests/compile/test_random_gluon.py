@@ -2,6 +2,7 @@
 for PTX and on a CPU. What is refused must be refused by both, in words that name the op."""
 
 import contextlib
+import itertools
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -182,8 +183,9 @@ def check(seed: int, number: int) -> bool:
 
 @pytest.mark.usefixtures("no_assembler")
 def test_random_dots(session_seed: int) -> None:
-    runs = [check(session_seed, number) for number in range(times(6))]
-    assert sum(runs) > len(runs) // 2
+    wanted = times(4)
+    runs = (check(session_seed, number) for number in range(10 * wanted))
+    assert len([*itertools.islice(filter(None, runs), wanted)]) == wanted
 
 
 @gluon.jit
