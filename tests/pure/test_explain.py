@@ -26,7 +26,7 @@ from proton.base.errors import ProtonError
 from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.explain import rules
-from proton.viewer.explain.explanation import basis
+from proton.viewer.explain.explanation import basis, command
 from proton.viewer.explain.finding import Finding
 from proton.viewer.explain.subject import KernelView
 
@@ -348,6 +348,11 @@ def test_a_late_warp_is_shown_by_who_waits_for_it() -> None:
     assert shown.dur_ns >= 475
 
 
+def test_idle_places_count_those_that_came_too_late() -> None:
+    found = by_rule(cpu([90_000] * 5 + [700_000], threads=1, late=1))["unequal-programs"]
+    assert found.numbers["places"] == 2
+
+
 def test_programs_are_named_that_others_wait_for() -> None:
     """Not one of twice the median that is nothing beside the longest; of many some."""
     advice = by_rule(gpu(loop(), lengths=[10_000] + [5000] * 10 + [90_000]))[
@@ -362,6 +367,21 @@ def test_findings_come_by_what_is_at_stake() -> None:
     gains = [f.gain_ns for f in Run(gpu(loop(stages=2, softmax=300, gap=120), spills=9)).findings]
     assert len(gains) >= 4
     assert gains == sorted(gains, reverse=True)
+
+
+@pytest.mark.parametrize("option", ["every_launch", "compare_run_time"])
+def test_pauses_in_which_launches_were_not_recorded_are_not_the_hosts(option: str) -> None:
+    noted = {"every_launch": {"every_launch": 10}, "compare_run_time": {"run_ns_off": 8000}}
+    found = Run(cpu([4000] * 4, pause=30_000, **noted[option])).findings
+    assert "launch-gaps" not in {each.rule for each in found}
+    assert [e.option for e in found.unrecorded if e.rule == "launch-gaps"] == [
+        f"a session without {option}"
+    ]
+
+
+def test_a_command_quotes_the_name_of_the_file() -> None:
+    (shown,) = by_rule(cpu([4000] * 4, pause=30_000))["launch-gaps"].slices
+    assert command(shown, "a run.proton").startswith("proton-tile timeline 'a run.proton' --launch")
 
 
 def test_what_was_not_recorded_names_the_option() -> None:

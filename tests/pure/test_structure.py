@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from faults import barriers, gpu, loop, pieces
+from faults import barriers, cpu, gpu, loop, pieces
 from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
@@ -47,6 +47,18 @@ def test_visits_are_counted_and_not_pieces() -> None:
     raw = gpu(pieces(100), body=3, launches=3)
     assert measured("max_visits", raw, scope="scores") == 20 * 8
     assert measured("min_visits", raw, scope="gone") == 0
+
+
+def test_visits_that_may_be_lost_are_not_counted() -> None:
+    raw = gpu(pieces(100), body=3, launches=3, capacity=6)
+    assert measured("max_visits", raw, scope="scores") is None
+    assert measured("min_visits", raw, scope="scores") is None
+
+
+def test_a_program_of_a_cpu_has_no_warps_to_balance() -> None:
+    raw = cpu([4000] * 4)
+    assert measured("max_imbalance", raw, scope="step") is None
+    assert measured("max_imbalance", raw) == pytest.approx(1.0)
 
 
 def test_shares_imbalance_and_resources() -> None:

@@ -183,12 +183,14 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
 
 
 def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
-    """Of each launch."""
+    """Of each launch that lost no records: of others nobody knows them all."""
     rows = _rows(view, asked.scope, asked)
     records = view.records
+    lossy = records.tracks.launch[records.tracks.lost > 0]
     first = np.unique(records.visits.number[rows], return_index=True)[1]
     launch = records.tracks.launch[records.track[rows[first]]]
-    return [float((launch == number).sum()) for number in view.launches.tolist()]
+    whole = np.setdiff1d(view.launches, lossy)
+    return [float((launch == number).sum()) for number in whole.tolist()]
 
 
 def _share(view: KernelView, asked: Asked) -> Sequence[float]:
@@ -209,6 +211,8 @@ def _critical(view: KernelView, asked: Asked) -> Sequence[float]:
 def _imbalance(view: KernelView, asked: Asked) -> Sequence[float]:
     """Of warps by the time of a scope, else of places by that of programs, a launch at a time."""
     if asked.scope:
+        if view.kernel.units == 1 and not view.on_gpu:
+            return []  # a program of a CPU has no warps
         rows = _rows(view, asked.scope, Asked())
         unit = view.records.tracks.unit[view.records.track[rows]]
         busy = np.bincount(unit, view.subject.dur_ns[rows], view.kernel.units)

@@ -1,4 +1,7 @@
-"""Launches that follow each other with pauses: the host is slower than the kernels."""
+"""Launches that follow each other with pauses: the host is slower than the kernels.
+
+Where only some launches are on record, the others ran in these pauses, and nothing is found.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ import numpy as np
 
 from proton.base.symbols import shortened
 from proton.base.units import duration
-from proton.viewer.explain.finding import Finding, Said, SliceToOpen
+from proton.viewer.explain.finding import Finding, Said, SliceToOpen, Unrecorded
 from proton.viewer.explain.rule import Rule
-from proton.viewer.explain.subject import Subject
+from proton.viewer.explain.subject import KernelView, Subject
+from proton.viewer.tables.recording_cost import OFF
 
 LEAST = 0.2  # of the time of a series
 LEAST_LAUNCHES = 5
@@ -22,7 +26,7 @@ def find(subject: Subject) -> Said:
     """Series of launches, on one device and in one scope of the host, that pause."""
     raw, starts, durations = subject.tables.raw, subject.launch_start, subject.launch_ns
     ends = starts + durations
-    labels = {n: kernel.label for kernel in subject.kernels for n in kernel.launches.tolist()}
+    owner = {n: kernel for kernel in subject.kernels for n in kernel.launches.tolist()}
     for series in _series(subject):
         if series.size < LEAST_LAUNCHES:
             continue
@@ -33,7 +37,13 @@ def find(subject: Subject) -> Said:
         calls = [raw.launches[n].host_end - raw.launches[n].host_start for n in series.tolist()
                  if raw.launches[n].is_called]  # fmt: skip
         call = {"call_ns": float(np.median(calls))} if calls else {}
-        names = list(dict.fromkeys(labels[n] for n in series.tolist()))
+        kernels = list(dict.fromkeys(owner[n] for n in series.tolist()))
+        if leaves := [(kernel, option) for kernel in kernels for option in _leaves_out(kernel)]:
+            yield from (Unrecorded(rule=RULE.name, kernel=kernel.label, needs="pauses of the host",
+                                   option=f"a session without {option}")
+                        for kernel, option in leaves)  # fmt: skip
+            continue
+        names = [kernel.label for kernel in kernels]
         on_gpu = raw.kernels[raw.launches[int(series[0])].kernel].on_gpu
         middle = int(series[int(np.argsort(gaps, kind="stable")[gaps.size // 2])])
         shown = [*map(shortened, names[:MOST_NAMES]), *["..."] * (len(names) > MOST_NAMES)]
@@ -55,6 +65,14 @@ def find(subject: Subject) -> Said:
             slices=(SliceToOpen(launch=middle, start_ns=int(starts[middle]),
                                 dur_ns=int(durations[middle] + typical)),),
         )  # fmt: skip
+
+
+def _leaves_out(kernel: KernelView) -> list[str]:
+    """The options by which some of its launches are not on record."""
+    noted = {"every_launch": "every_launch", "budget": "a budget",
+             "run_ns" + OFF: "compare_run_time"}  # fmt: skip
+    words = [word for name, word in noted.items() if name in kernel.kernel.options]
+    return words + ["pc_sampling"] * (kernel.kernel.pc_samples is not None)
 
 
 def _series(subject: Subject) -> Iterator[np.ndarray]:
