@@ -25,6 +25,7 @@ RESOURCES = {
     "blocks_per_sm": " programs an SM",
 }
 LEAST = 0.02  # of a time: less is not said
+LEAST_NS = 1.0  # nor is what reads as nothing
 Value = str | float | None
 Difference = dict[str, Value]  # kernel, what, before, after, sentence
 
@@ -96,7 +97,7 @@ def _times(view: KernelView, was: KernelView) -> Iterator[Difference]:
     ]
     rows[1:] = sorted(rows[1:], key=lambda row: -abs(row[3] - row[2]))
     for what, said, before, after in rows:
-        if abs(after - before) >= LEAST * max(before, after):
+        if abs(after - before) >= max(LEAST * max(before, after), LEAST_NS):
             change = f" ({100 * (after / before - 1):+.0f} %)" if before else ""
             yield _said(view.label, what, before, after,
                         f"{said} {duration(after)}, took {duration(before)}{change}")  # fmt: skip
