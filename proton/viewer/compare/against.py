@@ -10,6 +10,7 @@ import numpy as np
 
 from proton.base.symbols import shortened
 from proton.base.units import duration
+from proton.trace.model import TUNED_NS
 from proton.viewer.compare.matching import arguments, match
 from proton.viewer.compare.samples import Group, Side, Variant
 from proton.viewer.explain.subject import KernelView, Subject
@@ -69,6 +70,10 @@ def _of_kernel(view: KernelView, was: KernelView) -> Iterator[Difference]:
     old_, new_ = (prod(v.subject.tables.raw.launches[v.typical_launch].grid) for v in (was, view))
     if old_ != new_:
         yield _said(label, "programs", old_, new_, f"a launch has {new_} programs, had {old_}")
+    old_, new_ = was.number(TUNED_NS), view.number(TUNED_NS)
+    if old_ and new_:
+        text = f"tuning measured {duration(new_)} a launch, without records, and {duration(old_)}"
+        yield _said(label, TUNED_NS, old_, new_, f"{text} ({100 * (new_ / old_ - 1):+.0f} %)")
     a, b = (_waited(v) for v in (was, view))
     if abs(a - b) >= 100 * LEAST:
         yield _said(
