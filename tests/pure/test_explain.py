@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import faults
 import pytest
@@ -23,7 +24,7 @@ from synthetic import gpu_run, pieces_run, random_run
 from test_cli import call
 
 from proton.base.errors import ProtonError
-from proton.trace.model import RawRun
+from proton.trace.model import HostSlice, RawRun
 from proton.viewer import Run
 from proton.viewer.explain import rules
 from proton.viewer.explain.explanation import basis, command
@@ -377,6 +378,31 @@ def test_pauses_in_which_launches_were_not_recorded_are_not_the_hosts(option: st
     assert [e.option for e in found.unrecorded if e.rule == "launch-gaps"] == [
         f"a session without {option}"
     ]
+
+
+def test_what_other_scopes_launch_is_no_pause() -> None:
+    raw = cpu([4000] * 4, launches=20, pause=300)
+    for number, launch in enumerate(raw.launches):
+        launch.path = f"layer {number % 2}"
+    assert "launch-gaps" not in by_rule(raw)
+    raw = cpu([4000] * 4, launches=20, pause=30_000)
+    for number, launch in enumerate(raw.launches):
+        launch.path = f"layer {number % 2}"
+    found = [f for f in Run(raw).findings if f.rule == "launch-gaps"]
+    assert [f.numbers["pause_ns"] for f in found] == pytest.approx([30_000] * 2, rel=0.01)
+    assert sum(f.gain_ns for f in found) == pytest.approx(18 * 30_000, rel=0.01)
+
+
+def test_kernels_of_others_fill_pauses() -> None:
+    raw = gpu(loop(), pause=90_000, launches=9)
+    ends = [(first.dur_ns + first.start_ns, second.start_ns) for first, second in
+            pairwise(Run(raw).launches.itertuples())]  # fmt: skip
+    raw.host = [
+        HostSlice(name="gemm", path="gemm", thread=7, start=raw.origin_ns + end - 100,
+                  end=raw.origin_ns + start - 2000, kind="kernel", device=0)
+        for end, start in ends
+    ]  # fmt: skip
+    assert "launch-gaps" not in by_rule(raw)
 
 
 def test_a_command_quotes_the_name_of_the_file() -> None:
