@@ -1,6 +1,7 @@
 """Budgets of a timeline's structure: measured by hand on made kernels, and held."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
 from proton.viewer.compare.report import finding_table, report_json
-from proton.viewer.compare.structure import MEASURES, Asked
+from proton.viewer.compare.structure import MEASURES, Asked, unknown
 from proton.viewer.explain.subject import Subject
 from proton.viewer.tables.critical import shares
 
@@ -53,6 +54,14 @@ def test_visits_that_may_be_lost_are_not_counted() -> None:
     raw = gpu(pieces(100), body=3, launches=3, capacity=6)
     assert measured("max_visits", raw, scope="scores") is None
     assert measured("min_visits", raw, scope="scores") is None
+
+
+def test_a_name_with_brackets_is_the_scope_of_that_name() -> None:
+    raw = cpu([4000] * 4)
+    raw.kernels[0] = replace(raw.kernels[0], scopes=(Scope(name="x[0]", path="x[0]"),))
+    assert measured("max_visits", raw, scope="x[0]") == 16
+    (view,) = Subject(Run(raw)).kernels
+    assert unknown(view, Asked(scope="x[0]", order=("x[0]",))) == ""
 
 
 def test_a_program_of_a_cpu_has_no_warps_to_balance() -> None:
