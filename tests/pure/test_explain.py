@@ -405,6 +405,11 @@ def test_kernels_of_others_fill_pauses() -> None:
     assert "launch-gaps" not in by_rule(raw)
 
 
+def test_it_says_how_many_programs_each_resource_allows() -> None:
+    found = by_rule(gpu(loads(1500), shared=64 * 1024))["occupancy"]
+    assert "shared memory allow 3, threads allow 64" in basis(found)
+
+
 def test_a_command_quotes_the_name_of_the_file() -> None:
     (shown,) = by_rule(cpu([4000] * 4, pause=30_000))["launch-gaps"].slices
     assert command(shown, "a run.proton").startswith("proton-tile timeline 'a run.proton' --launch")
