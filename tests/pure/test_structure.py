@@ -125,6 +125,22 @@ def test_the_critical_path_through_a_scope() -> None:
     assert sum(part or 0 for part in parts) == pytest.approx(1)
 
 
+def test_sampled_iterations_stand_for_all() -> None:
+    """Of 12 iterations of 10 ns each fourth is on record, of what follows all of 30 ns."""
+    table = (Scope(name="step", path="step"), Scope(name="end", path="end"))
+    records = [Record(ticks(10 * i), ticks(10 * i + 10), 0, 0, i) for i in (0, 4, 8)]
+    records.append(Record(ticks(120), ticks(150), 1))
+    owner = kernel(table=table)
+    owner = replace(owner, options={**owner.options, "every": 4})
+    raw = run([owner], [pack_launch(owner, (1, 1, 1), 8, [Written([records])])])
+    raw.clock = replace(raw.clock, slice_cost_ns=0.0, edge_cost_ns=0.0)
+    (view,) = Subject(Run(raw)).kernels
+    assert view.subject.weight.tolist() == [4, 4, 2.5, 1]
+    assert view.subject.written.tolist() == [1, 1, 1, 1]
+    parts = dict(Run(raw).findings.kernels[0].scopes)
+    assert parts["step"] == pytest.approx(100 * 105 / 135)
+
+
 def test_the_share_of_a_role() -> None:
     raw = gpu(barriers(1000))
     raw.kernels[0].options[ROLES] = ["load", "load", "late", "load"]

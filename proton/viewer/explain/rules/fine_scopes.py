@@ -28,7 +28,7 @@ def find(subject: Subject) -> Said:
             each = kernel.record_ns(rows)
             own = float(np.median(subject.self_ns[rows]))  # another process may stretch a few
             if own < SHORT * float(each.mean()):
-                short.append((subject.total(rows, each), scope, own))
+                short.append((float((each * subject.written[rows]).sum()), scope, own))
         cost = sum(part for part, _, _ in short)
         measured = kernel.recording_part
         part = min(cost / max(units, 1.0), 1.0) if measured is None else measured
@@ -38,7 +38,7 @@ def find(subject: Subject) -> Said:
         rows, entry = kernel.scope_rows[scope], subject.scopes[scope]
         price = float(kernel.record_ns(rows).mean())
         least = "at least " if kernel.on_gpu and measured is None else ""
-        count, every = (round(float(subject.weight[r].sum())) for r in (
+        count, every = (round(float(subject.written[r].sum())) for r in (
             rows, np.concatenate([kernel.scope_rows[s] for _, s, _ in short])))  # fmt: skip
         all_short = f" ({every} with other short scopes)" if every > count else ""
         yield Finding(
