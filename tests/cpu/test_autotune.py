@@ -361,9 +361,10 @@ def test_runs_of_the_best_and_the_runner_up_are_kept_where_asked(
     for kept in runs:
         assert kept.launches.kernel.tolist() == ["accumulate"] * 5
     said = [str(row["sentence"]) for row in against(*runs)]
-    assert said[:2] == [
+    assert said[:3] == [
         "accumulate: BLOCK is 32, was 64",
         "accumulate: a launch has 2 programs, had 1",
+        "accumulate: tuning measured 1 ms a launch, without records, and 2 ms (-50 %)",
     ]
     assert {path.parent for path in found.values()} == {tmp_path / "asked"}
     (tmp_path / "file").touch()

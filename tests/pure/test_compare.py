@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from sides import Scopes, raw_run
-from synthetic import gpu_run
+from synthetic import gpu_run, random_run
 
 from proton.trace.model import CLOCK_STEP
 from proton.viewer import Run
@@ -78,6 +78,8 @@ def test_warps_are_apart_where_asked() -> None:
     sides = [Side.of([Run(gpu_run(seed)) for seed in (1, 2)], warps=True) for _ in range(2)]
     warps = {c.group.warp for c in diff(*sides) if c.group.variant.kernel == "attend"}
     assert warps == {-2, 0, 2, 4, 6}
+    sides = [Side.of([Run(random_run(seed)) for seed in (1, 2)], warps=True) for _ in range(2)]
+    assert {c.group.warp for c in diff(*sides)} == {-2}  # on a CPU there are none
 
 
 def test_a_change_agrees_with_the_medians_or_says_theirs() -> None:

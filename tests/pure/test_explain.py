@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import faults
 import pytest
@@ -23,10 +24,10 @@ from synthetic import gpu_run, pieces_run, random_run
 from test_cli import call
 
 from proton.base.errors import ProtonError
-from proton.trace.model import RawRun
+from proton.trace.model import HostSlice, RawRun
 from proton.viewer import Run
 from proton.viewer.explain import rules
-from proton.viewer.explain.explanation import basis
+from proton.viewer.explain.explanation import basis, command
 from proton.viewer.explain.finding import Finding
 from proton.viewer.explain.subject import KernelView
 
@@ -348,6 +349,11 @@ def test_a_late_warp_is_shown_by_who_waits_for_it() -> None:
     assert shown.dur_ns >= 475
 
 
+def test_idle_places_count_those_that_came_too_late() -> None:
+    found = by_rule(cpu([90_000] * 5 + [700_000], threads=1, late=1))["unequal-programs"]
+    assert found.numbers["places"] == 2
+
+
 def test_programs_are_named_that_others_wait_for() -> None:
     """Not one of twice the median that is nothing beside the longest; of many some."""
     advice = by_rule(gpu(loop(), lengths=[10_000] + [5000] * 10 + [90_000]))[
@@ -362,6 +368,51 @@ def test_findings_come_by_what_is_at_stake() -> None:
     gains = [f.gain_ns for f in Run(gpu(loop(stages=2, softmax=300, gap=120), spills=9)).findings]
     assert len(gains) >= 4
     assert gains == sorted(gains, reverse=True)
+
+
+@pytest.mark.parametrize("option", ["every_launch", "compare_run_time"])
+def test_pauses_in_which_launches_were_not_recorded_are_not_the_hosts(option: str) -> None:
+    noted = {"every_launch": {"every_launch": 10}, "compare_run_time": {"run_ns_off": 8000}}
+    found = Run(cpu([4000] * 4, pause=30_000, **noted[option])).findings
+    assert "launch-gaps" not in {each.rule for each in found}
+    assert [e.option for e in found.unrecorded if e.rule == "launch-gaps"] == [
+        f"a session without {option}"
+    ]
+
+
+def test_what_other_scopes_launch_is_no_pause() -> None:
+    raw = cpu([4000] * 4, launches=20, pause=300)
+    for number, launch in enumerate(raw.launches):
+        launch.path = f"layer {number % 2}"
+    assert "launch-gaps" not in by_rule(raw)
+    raw = cpu([4000] * 4, launches=20, pause=30_000)
+    for number, launch in enumerate(raw.launches):
+        launch.path = f"layer {number % 2}"
+    found = [f for f in Run(raw).findings if f.rule == "launch-gaps"]
+    assert [f.numbers["pause_ns"] for f in found] == pytest.approx([30_000] * 2, rel=0.01)
+    assert sum(f.gain_ns for f in found) == pytest.approx(18 * 30_000, rel=0.01)
+
+
+def test_kernels_of_others_fill_pauses() -> None:
+    raw = gpu(loop(), pause=90_000, launches=9)
+    ends = [(first.dur_ns + first.start_ns, second.start_ns) for first, second in
+            pairwise(Run(raw).launches.itertuples())]  # fmt: skip
+    raw.host = [
+        HostSlice(name="gemm", path="gemm", thread=7, start=raw.origin_ns + end - 100,
+                  end=raw.origin_ns + start - 2000, kind="kernel", device=0)
+        for end, start in ends
+    ]  # fmt: skip
+    assert "launch-gaps" not in by_rule(raw)
+
+
+def test_it_says_how_many_programs_each_resource_allows() -> None:
+    found = by_rule(gpu(loads(1500), shared=64 * 1024))["occupancy"]
+    assert "shared memory allow 3, threads allow 64" in basis(found)
+
+
+def test_a_command_quotes_the_name_of_the_file() -> None:
+    (shown,) = by_rule(cpu([4000] * 4, pause=30_000))["launch-gaps"].slices
+    assert command(shown, "a run.proton").startswith("proton-tile timeline 'a run.proton' --launch")
 
 
 def test_what_was_not_recorded_names_the_option() -> None:
@@ -454,8 +505,10 @@ def test_what_differs_from_another_run(viewer, tmp_path) -> None:
     assert found["wait_percent"]["after"] < found["wait_percent"]["before"]
     assert found["launch_ns"]["after"] < found["launch_ns"]["before"]
     assert found["wait copy_ns"]["after"] < found["wait copy_ns"]["before"]
-    _, out, _ = viewer("explain", fast, "--against", fast)
-    assert "nothing differs" in out
+    short = gpu([[(faults.STEP, 0, 0), (faults.STORE, 0, 90)]])
+    for same in (fast, Run(short).save(tmp_path / "short.proton")):
+        _, out, _ = viewer("explain", same, "--against", same)
+        assert "nothing differs" in out
     other = Run(cpu([9000] * 4)).save(tmp_path / "other.proton")
     _, out, _ = viewer("explain", fast, "--against", other)
     assert "matmul: is in this run alone" in out

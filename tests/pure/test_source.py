@@ -99,6 +99,23 @@ def test_the_command_says_what_a_line_became(viewer, tmp_path) -> None:
     assert (status, "did you mean sass?" in err) == (2, True)
 
 
+def test_a_line_is_of_the_kernels_that_have_it(viewer, tmp_path) -> None:
+    raw = nested("/src/add.py")
+    last = (Scope(name="last", path="last", file="/src/add.py", line=4),)
+    raw.kernels.append(replace(raw.kernels[0], name="other", scopes=last, code={"ttir": TTIR}))
+    records = [Record(ticks(200), ticks(300))]
+    raw.launches.append(pack_launch(kernel(table=last, units=2), (1, 1, 1), 3,
+                                    [Written([records, records])]))  # fmt: skip
+    raw.launches[-1].kernel = 1
+    file = Run(raw).save(tmp_path / "a b.proton")
+    _, out, _ = viewer("source", file, "--line", 6)
+    assert "other" not in out
+    assert f"proton-tile timeline '{file}' --launch 0" in out
+    _, out, _ = viewer("source", file, "--line", 4)
+    assert "other, /src/add.py" in out
+    assert "no code of it" in out  # its code is of another file
+
+
 def test_slices_of_a_line_are_opened_on_their_sm(viewer, tmp_path) -> None:
     raw = gpu(loop(stages=2))
     raw.sources = {FILE: "\n" * 10 + "wait(a)\n"}

@@ -1,10 +1,11 @@
 """Budgets of a timeline's structure: measured by hand on made kernels, and held."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults import barriers, gpu, loop, pieces
+from faults import barriers, cpu, gpu, loop, pieces
 from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
@@ -15,7 +16,7 @@ from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
 from proton.viewer.compare.report import finding_table, report_json
-from proton.viewer.compare.structure import MEASURES, Asked
+from proton.viewer.compare.structure import MEASURES, Asked, unknown
 from proton.viewer.explain.subject import Subject
 from proton.viewer.tables.critical import shares
 
@@ -47,6 +48,26 @@ def test_visits_are_counted_and_not_pieces() -> None:
     raw = gpu(pieces(100), body=3, launches=3)
     assert measured("max_visits", raw, scope="scores") == 20 * 8
     assert measured("min_visits", raw, scope="gone") == 0
+
+
+def test_visits_that_may_be_lost_are_not_counted() -> None:
+    raw = gpu(pieces(100), body=3, launches=3, capacity=6)
+    assert measured("max_visits", raw, scope="scores") is None
+    assert measured("min_visits", raw, scope="scores") is None
+
+
+def test_a_name_with_brackets_is_the_scope_of_that_name() -> None:
+    raw = cpu([4000] * 4)
+    raw.kernels[0] = replace(raw.kernels[0], scopes=(Scope(name="x[0]", path="x[0]"),))
+    assert measured("max_visits", raw, scope="x[0]") == 16
+    (view,) = Subject(Run(raw)).kernels
+    assert unknown(view, Asked(scope="x[0]", order=("x[0]",))) == ""
+
+
+def test_a_program_of_a_cpu_has_no_warps_to_balance() -> None:
+    raw = cpu([4000] * 4)
+    assert measured("max_imbalance", raw, scope="step") is None
+    assert measured("max_imbalance", raw) == pytest.approx(1.0)
 
 
 def test_shares_imbalance_and_resources() -> None:
@@ -102,6 +123,22 @@ def test_the_critical_path_through_a_scope() -> None:
     assert measured("max_critical", raw, scope="nothing") == 0
     parts = [measured("max_critical", raw, scope=name) for name in set(path.index)]
     assert sum(part or 0 for part in parts) == pytest.approx(1)
+
+
+def test_sampled_iterations_stand_for_all() -> None:
+    """Of 12 iterations of 10 ns each fourth is on record, of what follows all of 30 ns."""
+    table = (Scope(name="step", path="step"), Scope(name="end", path="end"))
+    records = [Record(ticks(10 * i), ticks(10 * i + 10), 0, 0, i) for i in (0, 4, 8)]
+    records.append(Record(ticks(120), ticks(150), 1))
+    owner = kernel(table=table)
+    owner = replace(owner, options={**owner.options, "every": 4})
+    raw = run([owner], [pack_launch(owner, (1, 1, 1), 8, [Written([records])])])
+    raw.clock = replace(raw.clock, slice_cost_ns=0.0, edge_cost_ns=0.0)
+    (view,) = Subject(Run(raw)).kernels
+    assert view.subject.weight.tolist() == [4, 4, 2.5, 1]
+    assert view.subject.written.tolist() == [1, 1, 1, 1]
+    parts = dict(Run(raw).findings.kernels[0].scopes)
+    assert parts["step"] == pytest.approx(100 * 105 / 135)
 
 
 def test_the_share_of_a_role() -> None:

@@ -250,11 +250,12 @@ class Autotuner(Decorated):
         stem = kept_runs.stem(self.__name__, key)
         found: dict[str, Path] = {}
         for rank, config in zip(kept_runs.RANKS, (best, *others), strict=False):
-            if not math.isfinite(timed.rank(timings[config])[0]):
+            ms = timed.rank(timings[config])[0]
+            if not math.isfinite(ms):
                 continue
-            call = self._call(config, grid, args, kwargs)
+            call, path = self._call(config, grid, args, kwargs), folder / f"{stem}-{rank}.proton"
             try:
-                found[rank] = kept_runs.record(folder / f"{stem}-{rank}.proton", call)
+                found[rank] = kept_runs.record(path, call, self.__name__, 1e6 * ms)
             except _UNFIT as error:  # with records it needs more
                 print(f"proton: {stem}: no profile of {config}: {error}", file=sys.stderr)
         self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)

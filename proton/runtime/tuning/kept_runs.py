@@ -3,12 +3,15 @@
 
 import hashlib
 import re
+import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from proton.base.errors import ProtonError
 from proton.runtime.session import open_sessions
 from proton.trace import archive
+from proton.trace.model import TUNED_NS
 
 RANKS = ("best", "second")
 LONGEST_STEM = 120  # characters of a file's name
@@ -40,17 +43,22 @@ def check(folder: Path) -> None:
         ) from None
 
 
-def record(path: Path, call: Callable[[], None]) -> Path:
-    """Launches, and writes the run, without the first launch, to a file."""
+def record(path: Path, call: Callable[[], None], kernel: str, tuned_ns: float) -> Path:
+    """Launches, and writes the run, without the first launch, to a file. It has what the kernel
+    took while it was tuned: records cost one configuration more than another."""
     with open_sessions.recorded_aside(path.stem, AUTO) as found:
         for _ in range(1 + LAUNCHES):
             call()
-    del found[0].launches[:1]
-    archive.save(found[0], path)
+    raw = found[0]
+    del raw.launches[:1]
+    raw.kernels = [replace(each, options={**each.options, TUNED_NS: round(tuned_ns)})
+                   if each.name == kernel else each for each in raw.kernels]  # fmt: skip
+    archive.save(raw, path)
     return path
 
 
 def command(files: Mapping[str, Path]) -> str:
     """What compares them."""
     best, *others = files.values()
-    return " ".join(["proton-tile explain", str(best), *(f"--against {other}" for other in others)])
+    against = (f"--against {shlex.quote(str(other))}" for other in others)
+    return " ".join(["proton-tile explain", shlex.quote(str(best)), *against])

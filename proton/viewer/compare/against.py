@@ -10,6 +10,7 @@ import numpy as np
 
 from proton.base.symbols import shortened
 from proton.base.units import duration
+from proton.trace.model import TUNED_NS
 from proton.viewer.compare.matching import arguments, match
 from proton.viewer.compare.samples import Group, Side, Variant
 from proton.viewer.explain.subject import KernelView, Subject
@@ -25,6 +26,7 @@ RESOURCES = {
     "blocks_per_sm": " programs an SM",
 }
 LEAST = 0.02  # of a time: less is not said
+LEAST_NS = 1.0  # nor is what reads as nothing
 Value = str | float | None
 Difference = dict[str, Value]  # kernel, what, before, after, sentence
 
@@ -68,6 +70,10 @@ def _of_kernel(view: KernelView, was: KernelView) -> Iterator[Difference]:
     old_, new_ = (prod(v.subject.tables.raw.launches[v.typical_launch].grid) for v in (was, view))
     if old_ != new_:
         yield _said(label, "programs", old_, new_, f"a launch has {new_} programs, had {old_}")
+    old_, new_ = was.number(TUNED_NS), view.number(TUNED_NS)
+    if old_ and new_:
+        text = f"tuning measured {duration(new_)} a launch, without records, and {duration(old_)}"
+        yield _said(label, TUNED_NS, old_, new_, f"{text} ({100 * (new_ / old_ - 1):+.0f} %)")
     a, b = (_waited(v) for v in (was, view))
     if abs(a - b) >= 100 * LEAST:
         yield _said(
@@ -96,7 +102,7 @@ def _times(view: KernelView, was: KernelView) -> Iterator[Difference]:
     ]
     rows[1:] = sorted(rows[1:], key=lambda row: -abs(row[3] - row[2]))
     for what, said, before, after in rows:
-        if abs(after - before) >= LEAST * max(before, after):
+        if abs(after - before) >= max(LEAST * max(before, after), LEAST_NS):
             change = f" ({100 * (after / before - 1):+.0f} %)" if before else ""
             yield _said(view.label, what, before, after,
                         f"{said} {duration(after)}, took {duration(before)}{change}")  # fmt: skip

@@ -21,6 +21,7 @@ from proton.trace.archive import SUFFIX as SUFFIX
 from proton.trace.chrome import SUFFIX as CHROME
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.model import CLOCK_STEP, COMMIT, Kernel
+from proton.trace.records import NONE
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, variant_numbers
 from proton.viewer.tables.metrics import HATCHET, HATCHET_MSGPACK, TIME, of_hatchet
@@ -277,11 +278,12 @@ def _process(
 
 
 def _tables(run: Run, warps: bool, *more: str) -> list[pd.DataFrame]:
-    """Statistics of scopes, of each warp's where asked, and of launches."""
+    """Statistics of scopes, of each warp's where asked and there are any, and of launches."""
     keys = ["kernel", "variant", *more]
     tables = [run.stats([*keys, "scope"])]
     if warps:
-        tables.append(run.stats([*keys, "scope", "warp"]))
+        table = run.stats([*keys, "scope", "warp"])
+        tables.append(table[table["warp"] != NONE])
     return [*tables, run.stats(keys, "dur_ns", LAUNCH)]
 
 

@@ -78,6 +78,11 @@ class Measure:
         return f"{100 * value:.1f} %" if self.unit == "%" else f"{value:g}{self.unit}"
 
 
+def _like(pattern: str, name: str) -> bool:
+    """Whether it is the name, which may have brackets, or a pattern of it."""
+    return pattern == name or fnmatchcase(name, pattern)
+
+
 def unknown(view: KernelView, asked: Asked) -> str:
     """What is asked for that a kernel does not have, and what it has; empty where it has all."""
     kernel = view.kernel
@@ -92,7 +97,7 @@ def unknown(view: KernelView, asked: Asked) -> str:
         ("role", asked.role, kernel.roles),
         ("warp", "" if asked.warp is None else str(asked.warp), warps),
     ):
-        if name and not any(fnmatchcase(each, name) for each in there):
+        if name and not any(_like(name, each) for each in there):
             known = list(dict.fromkeys(there))
             names = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES)
             return f"no {what} is {name}; there is {names or 'none'}{did_you_mean(name, known)}"
@@ -101,7 +106,7 @@ def unknown(view: KernelView, asked: Asked) -> str:
 
 def _rows(view: KernelView, pattern: str, asked: Asked) -> np.ndarray:
     """The slices of the scopes that a pattern names, of the units that are meant."""
-    named = np.array([fnmatchcase(s.path, pattern) for s in view.subject.scopes], bool)
+    named = np.array([_like(pattern, s.path) for s in view.subject.scopes], bool)
     rows = view.rows_where(named)
     return rows[_is_meant(view, view.records.track[rows], asked)]
 
@@ -113,7 +118,7 @@ def _is_meant(view: KernelView, track: np.ndarray, asked: Asked) -> np.ndarray:
     if asked.warp is not None:
         found &= tracks.warp[track] == asked.warp
     if asked.role:
-        has = np.array([fnmatchcase(name, asked.role) for name in view.kernel.roles], bool)
+        has = np.array([_like(asked.role, name) for name in view.kernel.roles], bool)
         found &= has[tracks.unit[track]] if has.size else False
     return found
 
@@ -183,12 +188,14 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
 
 
 def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
-    """Of each launch."""
+    """Of each launch that lost no records: of others nobody knows them all."""
     rows = _rows(view, asked.scope, asked)
     records = view.records
+    lossy = records.tracks.launch[records.tracks.lost > 0]
     first = np.unique(records.visits.number[rows], return_index=True)[1]
     launch = records.tracks.launch[records.track[rows[first]]]
-    return [float((launch == number).sum()) for number in view.launches.tolist()]
+    whole = np.setdiff1d(view.launches, lossy)
+    return [float((launch == number).sum()) for number in whole.tolist()]
 
 
 def _share(view: KernelView, asked: Asked) -> Sequence[float]:
@@ -202,13 +209,15 @@ def _critical(view: KernelView, asked: Asked) -> Sequence[float]:
     """Of the launch of median time: its path goes on with the programs that a tail waited for."""
     tables = view.subject.tables
     path = shares(tables.critical_path(int(view.typical_launch), whole=True))
-    own = [fnmatchcase(scope, asked.scope) for scope in path["scope"]]
+    own = [_like(asked.scope, scope) for scope in path["scope"]]
     return [float(path["share"][own].sum()) / 100] if any(own) or len(path) else []
 
 
 def _imbalance(view: KernelView, asked: Asked) -> Sequence[float]:
     """Of warps by the time of a scope, else of places by that of programs, a launch at a time."""
     if asked.scope:
+        if view.kernel.units == 1 and not view.on_gpu:
+            return []  # a program of a CPU has no warps
         rows = _rows(view, asked.scope, Asked())
         unit = view.records.tracks.unit[view.records.track[rows]]
         busy = np.bincount(unit, view.subject.dur_ns[rows], view.kernel.units)

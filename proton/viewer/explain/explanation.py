@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -146,7 +147,9 @@ def command(shown: SliceToOpen, file: str) -> str:
     place = f" --sm {shown.sm}" if shown.sm >= 0 else ""
     times = f" --start {max(shown.start_ns - around, 0)} --end {shown.start_ns + 2 * around}"
     whole = "" if shown.unit < 0 else times
-    return printable(f"proton-tile timeline {file} --launch {shown.launch}{place}{whole}")
+    return printable(
+        f"proton-tile timeline {shlex.quote(file)} --launch {shown.launch}{place}{whole}"
+    )
 
 
 def unrecorded(found: Explanation) -> list[str]:

@@ -9,6 +9,8 @@ A ring buffer keeps the newest records of a unit. What it lost counts as what is
 
     written   i0 i1 i2 i3 i4 i5 epilogue
     kept                  i4 i5 epilogue     i4 and i5 have a weight of 3, the epilogue of 1
+
+Where one iteration of so many is recorded (`every`) a record of a loop stands for all of these.
 """
 
 from __future__ import annotations
@@ -106,6 +108,25 @@ class Subject:
 
     @cached_property
     def weight(self) -> np.ndarray:
+        """How many slices each record stands for, with those that nobody recorded."""
+        records = self.records
+        found = self.written.copy()
+        of = np.array([launch.kernel for launch in self.tables.raw.launches], np.int64)
+        for number, kernel in enumerate(self.tables.kernels):
+            every = kernel.options.get("every", 1)
+            if not isinstance(every, int) or every <= 1:
+                continue
+            rows = np.flatnonzero((of[self.launch_of] == number) & (records.iteration != NONE))
+            for scope in np.unique(records.scope[rows]).tolist():
+                own = rows[records.scope[rows] == scope]
+                iteration = records.iteration[own]
+                if (iteration % every == 0).all():  # issues and waits have all of them
+                    # How many the last one stands for is not known: half of them in the mean.
+                    found[own] *= np.where(iteration < iteration.max(), every, (every + 1) / 2)
+        return found
+
+    @cached_property
+    def written(self) -> np.ndarray:
         """How many of the records that were written each one stands for."""
         records, tracks = self.records, self.records.tracks
         lost = np.maximum(tracks.written - tracks.kept, 0)

@@ -212,7 +212,8 @@ class SourceView:
     def at(self, number: int) -> list[dict[str, Any]]:
         """What a line of the source became, an entry a kernel: the `lines` of the block that it
         opens, the longest of its `slices` as options of `timeline`, and of each of the `levels` the
-        lines of code, [number, text]."""
+        lines of code, [number, text]. A kernel that has none of the line is there only where all
+        have none."""
         found: list[dict[str, Any]] = []
         for listing in self.listings([(file, number) for file in self.tables.raw.sources]):
             line = next((x for x in listing.lines if x is not None and x.number == number), None)
@@ -232,13 +233,13 @@ class SourceView:
                     for launch, sm, start, ns in longest.itertuples(index=False)
                 ],
                 "levels": {
-                    name: [[n, code.expandtabs(4)] for n, (code, at) in
-                           enumerate(zip(text.split("\n"), of, strict=True), 1)
-                           if block & set(at)]
-                    for name, text, of in _levels(self._kernels[listing.kernel])
+                    name: lines for name, text, of in _levels(self._kernels[listing.kernel])
+                    if (lines := [[n, code.expandtabs(4)] for n, (code, at) in
+                                  enumerate(zip(text.split("\n"), of, strict=True), 1)
+                                  if block & set(at)])
                 },
             })  # fmt: skip
-        return found
+        return [one for one in found if one["slices"] or one["levels"]] or found
 
     def _code(self) -> dict[str, list[Level]]:
         """The levels of the kernels with most time."""

@@ -1,6 +1,7 @@
 """`proton-tile source`."""
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -91,4 +92,5 @@ def _code(found: Sequence[dict[str, Any]], file: str, wanted: str) -> Iterator[s
         if not one["levels"]:
             yield from ("", f"the run has no {wanted} of it")
         yield ""
-        yield from (printable(f"proton-tile timeline {file} {words}") for words in one["slices"])
+        of = f"proton-tile timeline {shlex.quote(file)}"
+        yield from (printable(f"{of} {words}") for words in one["slices"])

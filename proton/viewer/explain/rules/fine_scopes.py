@@ -28,22 +28,25 @@ def find(subject: Subject) -> Said:
             each = kernel.record_ns(rows)
             own = float(np.median(subject.self_ns[rows]))  # another process may stretch a few
             if own < SHORT * float(each.mean()):
-                short.append((subject.total(rows, each), scope, own))
+                short.append((float((each * subject.written[rows]).sum()), scope, own))
         cost = sum(part for part, _, _ in short)
         measured = kernel.recording_part
         part = min(cost / max(units, 1.0), 1.0) if measured is None else measured
         if not short or part < LEAST:
             continue
-        most, scope, own = max(short)
+        scope, own = max(short)[1:]
         rows, entry = kernel.scope_rows[scope], subject.scopes[scope]
         price = float(kernel.record_ns(rows).mean())
         least = "at least " if kernel.on_gpu and measured is None else ""
-        count = round(most / max(price, 1e-9))
+        count, every = (round(float(subject.written[r].sum())) for r in (
+            rows, np.concatenate([kernel.scope_rows[s] for _, s, _ in short])))  # fmt: skip
+        all_short = f" ({every} with other short scopes)" if every > count else ""
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
             sentence=f"recording takes {least}{100 * part:.0f} % of the time: {entry.path} itself "
-            f"is {_duration(own)} long, its record costs {duration(price)}, and there are {count}",
+            f"is {_duration(own)} long, its record costs {duration(price)}, and there are {count}"
+            f"{all_short}",
             gain_ns=kernel.time_ns * part,
             advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
             "(every=16)",

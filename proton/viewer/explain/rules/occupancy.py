@@ -96,9 +96,10 @@ def _finding(kernel: KernelView, fit: int, rows: np.ndarray) -> Finding | None:
         advice=advice.get(least, "fewer warps a program (num_warps)"),
         visits=int(rows.size),
         error_ns=kernel.error_ns(rows),
-        numbers={"programs_per_sm": fit, "wait_percent": 100 * waited, **found},
+        numbers={"programs_per_sm": fit, "wait_percent": 100 * waited,
+                 **{f"{name.replace(' ', '_')}_allow": most for name, most in found.items()}},
         slices=kernel.open(kernel.nearest(rows, float(subject.dur_ns[rows].mean()))),
-    )
+    )  # fmt: skip
 
 
 def _registers(kernel: KernelView, fit: int) -> int:

@@ -66,7 +66,7 @@ def _finding(kernel: KernelView, found: Balance) -> Finding | None:
         visits=int(programs.row.size),
         error_ns=kernel.error_ns(kernel.rows) if kernel.rows.size else 0.0,
         numbers={"longest_ns": longest, "median_ns": median, "idle_percent": 100 * part,
-                 "places": int(np.median(found.places))},
+                 "places": places},
         slices=kernel.open_launch(kernel.typical_launch),
         record="" if kernel.rows.size else f"scopes in {counted(1, 'kernel')}, to see where",
     )  # fmt: skip
