@@ -56,9 +56,10 @@ TABLE = (
     _scope("step", 20),
     _scope("issue arrival", 21, "issue", "barriers", "empty"),
     _scope("wait arrival", 22, "wait", "barriers", "empty"),
+    _scope("mma", 23, work="dots"),
 )
 (COPY, COPY_WAIT, DOT, DOT_WAIT, SOFTMAX, STORE, BARRIER, REDUCE, LOAD, SCORES, SCORES_WAIT,
- STEP, ARRIVE, EMPTY_WAIT) = range(len(TABLE))  # fmt: skip
+ STEP, ARRIVE, EMPTY_WAIT, MMA) = range(len(TABLE))  # fmt: skip
 Slice = tuple[int, int, int]  # scope, start and length, from the program's start
 ALL = ["copies", "dots", "barriers", "loads"]
 RESOURCES = {"registers": 128, "spills": 0, "shared": 96 * 1024, "blocks_per_sm": 1,
@@ -82,7 +83,8 @@ def gpu(
     **options: Any,
 ) -> RawRun:
     """Launches of programs with these units, an SM after the other; `lengths` are those of the
-    programs, two waves of equal ones unless told otherwise; `body` slices are an iteration.
+    programs, two waves of equal ones unless told otherwise; `body` slices are an iteration, and by
+    `every` only the slices of some have records.
     Launches are `slower` by factors, and have `rates`, ns a cycle. Of a unit `capacity` records are
     kept, or all."""
     chip = Chip(random.Random(1), sms=sms, resolution=1)
@@ -91,6 +93,7 @@ def gpu(
                   if s.work and s.work not in asked else s for s in TABLE)  # fmt: skip
     owner = kernel(name="matmul", target="cuda:90", units=len(units), table=table)
     owner = replace(owner, options={**owner.options, **RESOURCES, **options})
+    every = options.get("every", 1)
     whole = max((start + dur for unit in units for _, start, dur in unit), default=1000)
     lengths = lengths or [whole] * (2 * sms)
     found, now = list[Launch](), 10_000
@@ -103,7 +106,8 @@ def gpu(
             begin, scale = free[sm], factor * length / whole
             records = [[Record(round(begin + scale * start), round(begin + scale * (start + dur)),
                                scope, 0, None if scope == STORE else k // body)
-                        for k, (scope, start, dur) in enumerate(unit)]
+                        for k, (scope, start, dur) in enumerate(unit)
+                        if table[scope].kind != "slice" or k // body % every == 0]
                        for unit in units]  # fmt: skip
             free[sm] = round(begin + scale * whole)
             programs.append(chip.program(sm, begin, free[sm], rate, records))

@@ -315,6 +315,24 @@ def test_a_ring_buffer_that_lost_records_tells_the_same(
         assert found.gain_ns == pytest.approx(whole.gain_ns, rel=0.15), capacity
 
 
+def test_sampled_iterations_tell_what_all_tell() -> None:
+    """A softmax of each fourth iteration, beside dots that all are on record."""
+    units = loop(softmax=300, iterations=100)
+    whole, some = (by_rule(gpu(units, body=5, every=every))["exposed"] for every in (1, 4))
+    assert some.gain_ns == pytest.approx(whole.gain_ns, rel=0.05)
+    assert some.numbers == pytest.approx(whole.numbers, rel=0.05)
+
+
+def test_dots_of_some_iterations_say_nothing_of_pauses() -> None:
+    """Those that a warp does itself, of each fourth iteration."""
+    dots = [(faults.MMA, 400 * n, 390) for n in range(40)]
+    assert "dot-gaps" in by_rule(gpu([[(scope, 2 * start, ns) for scope, start, ns in dots]]))
+    assert "dot-gaps" not in by_rule(gpu([dots]))
+    some = Run(gpu([dots], every=4)).findings
+    assert not {"dot-gaps", "exposed", "epilogue"} & {finding.rule for finding in some}
+    assert ("dot-gaps", "all dots") in [(each.rule, each.needs) for each in some.unrecorded]
+
+
 def test_what_a_loop_lost_does_not_count_as_its_epilogue() -> None:
     """A loop of 100 iterations of 1300 ns, of which 16 are left, and an epilogue of a tenth."""
     units = [[*loop(stages=1, iterations=100)[0], (faults.STORE, 130_000, 13_000)]]

@@ -44,8 +44,14 @@ def is_dot(scope: Scope) -> bool:
     return scope.work == "dots" and scope.kind == "slice"
 
 
+def samples_dots(kernel: KernelView) -> bool:
+    """True where only some of the dots that a unit does itself are on record."""
+    plain = kernel.rows_where(np.array([is_dot(s) for s in kernel.subject.scopes], bool))
+    return bool((kernel.subject.sampled[plain] > 1).any())
+
+
 def dot_gaps(kernel: KernelView) -> DotGaps | None:
-    """Those of a kernel; None where no dots are on record."""
+    """Those of a kernel; None where dots are not on record, or not all."""
     subject, records = kernel.subject, kernel.records
     flights = records.flights
     work = np.array([s.work == "dots" for s in subject.scopes], bool)
@@ -53,7 +59,7 @@ def dot_gaps(kernel: KernelView) -> DotGaps | None:
     issue, wait = flights.issue[own], flights.wait[own]
     plain = kernel.rows_where(np.array([is_dot(s) for s in subject.scopes], bool))
     first = np.append(issue, plain)
-    if not first.size:
+    if not first.size or samples_dots(kernel):
         return None
     program = records.tracks.row[records.track[first]]
     start = np.append(records.start_ns[issue], records.start_ns[plain])
@@ -145,7 +151,7 @@ class _Axis:
         if not begin.size or not rows.size:
             return np.zeros(len(records.scopes))
         inside = covered(records.end_ns[rows] + shift) - covered(records.start_ns[rows] + shift)
-        own = kernel.subject.own(rows, inside)
+        own = kernel.subject.own(rows, inside) * kernel.subject.sampled[rows]
         scope = records.scope[rows]
         count = len(records.scopes)
         sums = np.bincount(scope, own, count)

@@ -109,8 +109,13 @@ class Subject:
     @cached_property
     def weight(self) -> np.ndarray:
         """How many slices each record stands for, with those that nobody recorded."""
+        return self.written * self.sampled
+
+    @cached_property
+    def sampled(self) -> np.ndarray:
+        """How many slices each record stands for by `every`, with itself."""
         records = self.records
-        found = self.written.copy()
+        found = np.ones(records.kind.size)
         of = np.array([launch.kernel for launch in self.tables.raw.launches], np.int64)
         for number, kernel in enumerate(self.tables.kernels):
             every = kernel.options.get("every", 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from proton.base.units import duration
-from proton.viewer.explain.dots import dot_gaps
+from proton.viewer.explain.dots import dot_gaps, samples_dots
 from proton.viewer.explain.finding import LEAST_PART, Finding, Said, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import Subject
@@ -21,6 +21,9 @@ def find(subject: Subject) -> Said:
             yield Unrecorded(rule=RULE.name, kernel=kernel.label, needs="when dots run",
                              option='auto="dots"')  # fmt: skip
             continue
+        if samples_dots(kernel):
+            yield Unrecorded(rule=RULE.name, kernel=kernel.label, needs="all dots",
+                             option="a session without every")  # fmt: skip
         found = dot_gaps(kernel)
         if found is None:
             continue
