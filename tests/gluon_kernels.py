@@ -1,6 +1,7 @@
 """Kernels in Gluon, and what numpy says of them: run on a GPU (tests/gpu), and without one on the
 machine for PTX (tests/compile). Each check launches its kernels itself."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -1200,6 +1201,46 @@ def copies_that_two_warp_groups_read(rng: np.random.Generator) -> None:
     c = np.zeros((128, 64), np.float32)
     copied_for_two_groups[(1,)](a, b, c, 64, 3, num_warps=8)
     assert (c == (a.astype(np.float32) @ b).sum(0)).all()
+
+
+@gluon.jit
+def multiplied_at_times(a, b, c, steps, M: gl.constexpr, N: gl.constexpr):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, N, 16])
+    rows: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    i = gl.arange(0, M, layout=gl.SliceLayout(1, rows))[:, None]
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, rows))[None, :]
+    k = gl.arange(0, M, layout=gl.SliceLayout(0, rows))[None, :]
+    square: gl.constexpr = gl.NVMMASharedLayout.get_default_for([M, M], gl.float16)
+    wide: gl.constexpr = gl.NVMMASharedLayout.get_default_for([M, N], gl.float16)
+    a_memory = gl.allocate_shared_memory(gl.float16, [M, M], square, gl.load(a + i * M + k))
+    b_memory = gl.allocate_shared_memory(gl.float16, [M, N], wide, gl.load(b + i * N + j))
+    fence_async_shared()
+    often = gl.zeros([M, N], gl.float32, layout)
+    seldom = gl.zeros([M, N], gl.float32, layout)
+    for step in range(steps):
+        if step > 0:
+            often = warpgroup_mma(a_memory, b_memory, often)
+            if step % 3 == 1:
+                seldom = warpgroup_mma(a_memory, b_memory, seldom)
+    at = gl.arange(0, M)[:, None] * N + gl.arange(0, N)[None, :]
+    gl.store(c + at, often)
+    gl.store(c + M * N + at, seldom)
+
+
+@check
+def sums_under_conditions(rng: np.random.Generator) -> None:
+    a = rng.integers(-4, 4, (64, 64)).astype(np.float16)
+    b = rng.integers(-4, 4, (64, 128)).astype(np.float16)
+    product = a.astype(np.float32) @ b
+    for steps, often, seldom in ((0, 0, 0), (2, 1, 1), (6, 5, 2)):
+        c = np.full((2, 64, 128), np.nan, np.float32)
+        kernel = multiplied_at_times[(1,)](a, b, c, steps, 64, 128)
+        assert (c == np.stack([often * product, seldom * product])).all()
+        # Neither product is there twice, for a first iteration that LLVM took out of the loop.
+        assert kernel.asm["ptx"].count("wgmma.mma_async") == 2 * 4
+        # The loop is ahead of two blocks: what it begins with is set once.
+        cleared = re.findall(r"\n\tmov\.b32 \t(%r\d+), (?:%r\d+|0f0+);", kernel.asm["ptx"])
+        assert len(cleared) == len(set(cleared)) >= 128
 
 
 # Pipelines and partitions

@@ -10,13 +10,17 @@ from collections.abc import Sequence
 from proton.conversion.ttg_to_llvm.core import values as v
 from proton.conversion.ttg_to_llvm.core.scalars import Scalars
 from proton.dialect import isa
-from proton.dialect.mlir import Operation, Value, ir, llvm
+from proton.dialect.attributes import LOOP_ANNOTATION
+from proton.dialect.mlir import Operation, Value, ir, llvm, scf
 from proton.dialect.mlir import vector as vectors
-from proton.dialect.regions import ForLoop, end_of, with_carried, without_carried
-from proton.dialect.walk import defining_op
+from proton.dialect.regions import ForLoop, If, end_of, giving, with_carried, without_carried
+from proton.dialect.walk import defining_op, parent_of
 
 _APART, _TOGETHER = vectors.ToElementsOp, vectors.FromElementsOp
 _LEAST = 64  # sums that are worth it
+# As `annotate-loops` has it. LLVM would take the first iteration out of a loop of few instructions,
+# where it knows the condition, and the assembler would have the product twice.
+_NOT_PEELED = "unroll = <runtimeDisable = true>, peeled = <count = 7 : i32>"
 
 
 def carry_sums(loop: Operation, scalars: Scalars) -> None:
@@ -25,6 +29,7 @@ def carry_sums(loop: Operation, scalars: Scalars) -> None:
     numbers = [n for n, sums in enumerate(view.iter_args) if _are_sums(sums, view.yielded[n])]
     if not numbers:
         return
+    has_conditions = any(isa(defining_op(view.yielded[n]), scf.IfOp) for n in numbers)
     with ir.InsertionPoint(loop), loop.location:
         parts = [_parts(view.init_args[number]) for number in numbers]
     first, initial = len(view.init_args), view.init_args
@@ -34,28 +39,71 @@ def carry_sums(loop: Operation, scalars: Scalars) -> None:
     for number, group in zip(numbers, parts, strict=True):
         places = range(first, first + len(group))
         first += len(group)
-        for place, part in zip(places, _parts(end.operands[number]), strict=True):
+        elements = _split(end, number, initial[number], scalars)
+        for place, part in zip(places, elements, strict=True):
             end.operands[place] = part
-        end.operands[number] = initial[number]
         _use_parts(arguments[number], [arguments[place] for place in places])
         with ir.InsertionPoint.after(view.op), view.op.location:
             _use_parts(results[number], [results[place] for place in places])
         for vector in (arguments[number], results[number]):
             vector.replace_all_uses_with(initial[number])
+    if has_conditions and LOOP_ANNOTATION not in view.op.attributes:
+        annotation = ir.Attribute.parse(f"#llvm.loop_annotation<{_NOT_PEELED}>")
+        view.op.attributes[LOOP_ANNOTATION] = annotation
     without_carried(view.op, set(numbers))
 
 
 def _are_sums(argument: Value, yielded: Value) -> bool:
     """True if a vector is taken apart in each iteration, and at its end put together of what one
-    op, the wait for a product, gave."""
-    end = defining_op(yielded)
+    op, the wait for a product, gave, or left as it was."""
+    ways = [way for way in _ways(yielded) if way != argument]
+    if not ways or not all(map(_is_put_together, ways)):
+        return False
+    return all(_takes_apart(use.owner.operation) for use in argument.uses)
+
+
+def _ways(value: Value) -> list[Value]:
+    """What a value is, by the conditions that decide it."""
+    op = defining_op(value)
+    if not isa(op, scf.IfOp):
+        return [value]
+    number = ir.OpResult(value).result_number
+    return [way for yielded in If(op).yielded for way in _ways(yielded[number])]
+
+
+def _is_put_together(vector: Value) -> bool:
+    """True if a vector is put together of what one op gave."""
+    end = defining_op(vector)
     if not isa(end, _TOGETHER) or len(end.operands) < _LEAST:
         return False
     ends = [defining_op(end.operands[place]) for place in (0, len(end.operands) - 1)]
     if not all(isa(op, llvm.ExtractValueOp) for op in ends):
         return False
     one, other = (op.operands[0] for op in ends if op is not None)
-    return bool(one == other) and all(isa(use.owner.operation, _APART) for use in argument.uses)
+    return bool(one == other)
+
+
+def _takes_apart(op: Operation) -> bool:
+    """True of what takes a vector apart, or leaves it as it was under a condition."""
+    return isa(op, _APART) or (isa(op, scf.YieldOp) and isa(parent_of(op), scf.IfOp))
+
+
+def _split(end: Operation, number: int, unused: Value, scalars: Scalars) -> list[Value]:
+    """The elements of a vector that a block yields, in the place of which it yields `unused`."""
+    vector = end.operands[number]
+    end.operands[number] = unused
+    branch = defining_op(vector)
+    if not isa(branch, scf.IfOp):
+        with ir.InsertionPoint(end), end.location:
+            return _parts(vector)
+    place = ir.OpResult(vector).result_number
+    ways = [_split(end_of(block), place, unused, scalars) for block in If(branch).blocks]
+    scalars.forget(*branch.results)
+    made = giving(branch, *ways)
+    elements = list(made.results)[-len(ways[0]) :]
+    with ir.InsertionPoint.after(made), made.location:
+        _use_parts(made.results[place], elements)
+    return elements
 
 
 def _parts(vector: Value) -> list[Value]:

@@ -25,4 +25,34 @@ func.func @product(%n: i32) -> tensor<64x128xf32, #sums> {
   }
   return %e : tensor<64x128xf32, #sums>
 }
+// So they are where a condition leaves them as they were. LLVM then takes no iteration out of it.
+
+// CHECK-LABEL: func.func @product_of_some(
+// CHECK: %[[FOR:.*]]:64 = scf.for {{.*}} iter_args(%[[FIRST:[^ ]*]] = %{{[^,]*}},
+// CHECK-NOT: vector
+// CHECK: %[[IF:.*]]:64 = scf.if
+// CHECK: %[[WAIT:.*]] = llvm.inline_asm has_side_effects "{{.*}}// wait{{.*}}"{{.*}} %[[FIRST]],
+// CHECK: %[[NEXT:.*]] = llvm.extractvalue %[[WAIT]][0]
+// CHECK: scf.yield %[[NEXT]],
+// CHECK: } else {
+// CHECK: scf.yield %[[FIRST]],
+// CHECK: }
+// CHECK: scf.yield %[[IF]]#0, {{.*}}, %[[IF]]#63 :
+// CHECK: } {llvm.loop_annotation = #{{.*}}}
+// CHECK: vector.from_elements %[[FOR]]#0, {{.*}}, %[[FOR]]#63 : vector<64xf32>
+func.func @product_of_some(%n: i32, %some: i1) -> tensor<64x128xf32, #sums> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zeros = arith.constant dense<0.0> : tensor<64x128xf32, #sums>
+  %e = scf.for %k = %c0 to %n step %c1 iter_args(%s = %zeros) -> (tensor<64x128xf32, #sums>) : i32 {
+    %r = scf.if %some -> (tensor<64x128xf32, #sums>) {
+      %w = "ttng.warp_group_dot_wait"(%s) {pendings = 0 : i32} : (tensor<64x128xf32, #sums>) -> tensor<64x128xf32, #sums>
+      scf.yield %w : tensor<64x128xf32, #sums>
+    } else {
+      scf.yield %s : tensor<64x128xf32, #sums>
+    }
+    scf.yield %r : tensor<64x128xf32, #sums>
+  }
+  return %e : tensor<64x128xf32, #sums>
+}
 }
