@@ -87,13 +87,13 @@ def main() -> int:
     parser.add_argument("--specimens", nargs="*", type=Path, default=[])
     parser.add_argument("--show", type=int, default=40, help="kernels of each level")
     given = parser.parse_args()
-    head = git("stash", "create") or git("rev-parse", "HEAD")
+    base, head = git("rev-parse", given.base), git("stash", "create") or git("rev-parse", "HEAD")
     specimens = [file.resolve() for file in given.specimens]
     with tempfile.TemporaryDirectory() as folder:
         tree, found = Path(folder, "tree"), []
-        git("worktree", "add", "--quiet", "--detach", str(tree), given.base)
+        git("worktree", "add", "--quiet", "--detach", str(tree), base)
         try:
-            for number, commit in enumerate((given.base, head)):
+            for number, commit in enumerate((base, head)):
                 git("checkout", "--quiet", "--detach", commit, cwd=tree)
                 print(f"{commit}: {git('log', '-1', '--format=%s', commit)}", file=sys.stderr)
                 found.append(compiled(tree, given.tests, specimens, Path(folder, str(number))))

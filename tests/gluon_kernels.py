@@ -1,7 +1,6 @@
 """Kernels in Gluon, and what numpy says of them: run on a GPU (tests/gpu), and without one on the
 machine for PTX (tests/compile). Each check launches its kernels itself."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -1238,9 +1237,6 @@ def sums_under_conditions(rng: np.random.Generator) -> None:
         assert (c == np.stack([often * product, seldom * product])).all()
         # Neither product is there twice, for a first iteration that LLVM took out of the loop.
         assert kernel.asm["ptx"].count("wgmma.mma_async") == 2 * 4
-        # The loop is ahead of two blocks: what it begins with is set once.
-        cleared = re.findall(r"\n\tmov\.b32 \t(%r\d+), (?:%r\d+|0f0+);", kernel.asm["ptx"])
-        assert len(cleared) == len(set(cleared)) >= 128
 
 
 # Pipelines and partitions
