@@ -392,6 +392,12 @@ def test_random_records(number: int, session_seed: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("fuzz_assembler")
+def test_lanes_keep_readings_behind_one_that_took_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one comes later; a reading of another lane's was 9 ticks ahead of its own."""
+    test_random_records(31, 1883068872, monkeypatch)
+
+
+@pytest.mark.usefixtures("fuzz_assembler")
 @pytest.mark.parametrize("number", range(PROGRAMS // 40))
 def test_random_sampled_records(number: int, session_seed: int) -> None:
     """One iteration in so many of the innermost loop around a record, and what is in none."""

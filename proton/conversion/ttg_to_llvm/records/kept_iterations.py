@@ -50,6 +50,9 @@ def _begin_iterations(ctx: Lowering, site: Site) -> list[Value]:
     profile, clock = unit.profile, v.integer(unit.schema.clock_bits)
     words = site.number("words")
     ring = None if profile.iterations is None else _ring(ctx, site, profile.iterations)
+    if ring is None and unit.slab is not None:
+        # A lane that took a chunk may come later than others, whose readings follow its own.
+        ctx.recording.warp_barrier()
     iterations = KeptIterations(
         slots=site.number("slots"),
         words=words,
