@@ -17,7 +17,7 @@ from proton.trace.model import RECORDER_NS, Launch
 from proton.viewer.explain.finding import Finding, Said, SliceToOpen, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
-from proton.viewer.tables.recording_cost import OFF
+from proton.viewer.tables.recording_cost import leaves_out
 
 LEAST = 0.2  # of the time of a series
 LEAST_LAUNCHES = 5
@@ -42,10 +42,12 @@ def find(subject: Subject) -> Said:
         calls = [raw.launches[n].host_end - raw.launches[n].host_start for n in series.tolist()
                  if raw.launches[n].is_called]  # fmt: skip
         call = {"call_ns": float(np.median(calls))} if calls else {}
-        if leaves := [(kernel, option) for kernel in kernels for option in _leaves_out(kernel)]:
-            yield from (Unrecorded(rule=RULE.name, kernel=kernel.label, needs="pauses of the host",
+        if leaves := [
+            (kernel, option) for kernel in kernels for option in leaves_out(kernel.kernel)
+        ]:
+            yield from (Unrecorded(rule=RULE.name, kernel=view.label, needs="pauses of the host",
                                    option=f"a session without {option}")
-                        for kernel, option in leaves)  # fmt: skip
+                        for view, option in leaves)  # fmt: skip
             continue
         names = [kernel.label for kernel in kernels]
         on_gpu = raw.kernels[raw.launches[int(series[0])].kernel].on_gpu
@@ -78,14 +80,6 @@ def _recorder_ns(kernel: KernelView) -> float:
     """What the session takes of each of its pauses, as far as it was measured."""
     found = kernel.kernel.options.get(RECORDER_NS, 0)
     return float(found) if isinstance(found, int) else 0.0
-
-
-def _leaves_out(kernel: KernelView) -> list[str]:
-    """The options by which some of its launches are not on record."""
-    noted = {"every_launch": "every_launch", "budget": "a budget",
-             "run_ns" + OFF: "compare_run_time"}  # fmt: skip
-    words = [word for name, word in noted.items() if name in kernel.kernel.options]
-    return words + ["pc_sampling"] * (kernel.kernel.pc_samples is not None)
 
 
 def _series(subject: Subject) -> Iterator[np.ndarray]:
