@@ -12,7 +12,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.runtime.cpu.recorder import HostSlab
-from proton.trace.model import RECORDER_NS
+from proton.trace.model import RECORDER_MEAN_NS, RECORDER_NS
 from proton.viewer import Run
 from tests.perfetto_equality import assert_trace_equals_tables
 
@@ -152,6 +152,7 @@ def test_a_run_says_what_the_recorder_took_of_the_host(
     ends = run.launches["start_ns"] + run.launches["dur_ns"]
     pauses = run.launches["start_ns"].to_numpy()[1:] - ends.to_numpy()[:-1]
     assert slow_ns <= kernel.options[RECORDER_NS] <= np.max(pauses)
+    assert slow_ns <= kernel.options[RECORDER_MEAN_NS] <= np.mean(pauses)
 
 
 def test_of_each_kernel_one_launch_of_so_many_is_recorded(rng: np.random.Generator) -> None:

@@ -416,6 +416,14 @@ def test_what_recording_takes_of_a_pause_is_not_the_hosts() -> None:
     assert "launch-gaps" not in by_rule(cpu([4000] * 4, pause=30_000, recorder_ns=31_000))
 
 
+def test_of_pauses_that_recording_makes_unequal_the_mean_counts() -> None:
+    """Of memory for many records one launch gets what another had made ready."""
+    unequal = cpu([4000] * 4, pause=30_000, recorder_ns=100, recorder_mean_ns=29_000)
+    assert "launch-gaps" not in by_rule(unequal)
+    rare = cpu([4000] * 4, pause=30_000, recorder_ns=10_000, recorder_mean_ns=12_000)
+    assert by_rule(rare)["launch-gaps"].numbers["pause_ns"] == pytest.approx(18_000)
+
+
 def test_a_pause_is_opened_with_the_launch_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

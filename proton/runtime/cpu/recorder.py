@@ -19,11 +19,18 @@ from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.launch.grid import host_thread
 from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
-from proton.trace.model import CLOCK_STEP, RECORDER_NS, Chunk, Clock, Launch
+from proton.trace.model import (
+    CLOCK_STEP,
+    RECORDER_MEAN_NS,
+    RECORDER_NS,
+    Chunk,
+    Clock,
+    Launch,
+)
 
 # Of the first slab of a session, and of one at most: each is twice the one before.
 FIRST_BYTES, SLAB_BYTES = 512 << 10, 16 << 20
-LATEST = 1000  # launches of a kernel of which it is kept what recording took of the host
+LATEST = 1000  # launches of a kernel of which the median is what recording takes of the host
 _FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
@@ -90,6 +97,29 @@ class HostSlab:
         return taken
 
 
+class HostTimes:
+    """What begin and end took beside the launches of a kernel, ns, but for the first, which may
+    make ready what others find."""
+
+    def __init__(self) -> None:
+        self.latest = deque[int](maxlen=LATEST)
+        self.count = self.total = 0
+
+    def add(self, ns: int) -> None:
+        """That of a launch."""
+        self.count += 1
+        if self.count > 1:
+            self.latest.append(ns)
+            self.total += ns
+
+    def facts(self) -> dict[str, int]:
+        """What the run says of the kernel; nothing of one launch."""
+        if self.count < 2:
+            return {}
+        mean = round(self.total / (self.count - 1))
+        return {RECORDER_NS: round(float(np.median(self.latest))), RECORDER_MEAN_NS: mean}
+
+
 class CPURecorder(Recorder):
     """The launches of one session on the CPU."""
 
@@ -103,8 +133,7 @@ class CPURecorder(Recorder):
         self.pairs = [clock_pair()]
         # By kernel: run times with records and without, where the session compares them.
         self.run_times: dict[int, tuple[list[int], list[int]]] = {}
-        # By kernel: what begin and end of a launch took beside it, ns.
-        self.host_times: dict[int, deque[int]] = {}
+        self.host_times: dict[int, HostTimes] = {}  # by kernel
 
     def begin(self, kernel: CPUKernel, grid: tuple[int, int, int]) -> LaunchRecording:
         """A launch of a kernel, with its buffer; an empty one where that has no scopes."""
@@ -146,8 +175,8 @@ class CPURecorder(Recorder):
             if recording.kernel in self.run_times:
                 self.run_times[recording.kernel][recording.is_plain].append(end - recording.start)
             if recording.kept:
-                times = self.host_times.setdefault(recording.kernel, deque(maxlen=LATEST))
-                times.append(recording.start - recording.called + time.perf_counter_ns() - end)
+                times = self.host_times.setdefault(recording.kernel, HostTimes())
+                times.add(recording.start - recording.called + time.perf_counter_ns() - end)
 
     def _is_plain(self, kernel: int) -> bool:
         """Whether a launch of a kernel with scopes runs without records: each second one, where
@@ -204,8 +233,7 @@ class CPURecorder(Recorder):
         machine: dict[str, object] = {"cpu": llvm.host_cpu()}
         if step := round(self.calibration.step_ns, 1):
             machine[CLOCK_STEP] = step
-        measured = {kernel: {RECORDER_NS: round(float(np.median(times)))}
-                    for kernel, times in self.host_times.items()}  # fmt: skip
+        measured = {kernel: times.facts() for kernel, times in self.host_times.items()}
         return Recorded(kept, clock=clock, machine=machine, measured=measured)
 
 

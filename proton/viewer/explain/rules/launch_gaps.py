@@ -13,7 +13,7 @@ import numpy as np
 
 from proton.base.symbols import shortened
 from proton.base.units import duration
-from proton.trace.model import RECORDER_NS, Launch
+from proton.trace.model import RECORDER_MEAN_NS, RECORDER_NS, Launch
 from proton.viewer.explain.finding import Finding, Said, SliceToOpen, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
@@ -34,9 +34,12 @@ def find(subject: Subject) -> Said:
         if series.size < LEAST_LAUNCHES:
             continue
         kernels = list(dict.fromkeys(owner[n] for n in series.tolist()))
-        recording = np.array([_recorder_ns(owner[n]) for n in series[1:].tolist()])
-        gaps = np.maximum(idle[series[1:]] - recording, 0)
-        typical, length = float(np.median(gaps)), float(np.median(durations[series]))
+        pauses = idle[series[1:]]
+        recording, mean = np.array([_recorder_ns(owner[n]) for n in series[1:].tolist()]).T
+        gaps = np.maximum(pauses - recording, 0)
+        # Medians of few launches may be those of different ones; means are of all.
+        typical = max(0.0, min(float(np.median(gaps)), float((pauses - mean).mean())))
+        length = float(np.median(durations[series]))
         if typical < LEAST * (typical + length) or typical > MOST * max(length, 1.0):
             continue
         calls = [raw.launches[n].host_end - raw.launches[n].host_start for n in series.tolist()
@@ -76,10 +79,12 @@ def find(subject: Subject) -> Said:
         )  # fmt: skip
 
 
-def _recorder_ns(kernel: KernelView) -> float:
-    """What the session takes of each of its pauses, as far as it was measured."""
-    found = kernel.kernel.options.get(RECORDER_NS, 0)
-    return float(found) if isinstance(found, int) else 0.0
+def _recorder_ns(kernel: KernelView) -> tuple[float, float]:
+    """What the session takes of each of its pauses, in the median and the mean; 0 where that was
+    not measured."""
+    found = (kernel.kernel.options.get(name) for name in (RECORDER_NS, RECORDER_MEAN_NS))
+    median, mean = (float(ns) if isinstance(ns, int) else 0.0 for ns in found)
+    return median, mean
 
 
 def _series(subject: Subject) -> Iterator[np.ndarray]:
