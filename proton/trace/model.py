@@ -23,6 +23,9 @@ LOST_OPERATORS = "operators lost"  # how many of torch there was no room for
 OPERATOR = "operator"  # the kind of slice of a call of an operator
 ROLES = "roles"  # in Kernel.options: what the author calls each unit, if groups of warps differ
 TUNED_NS = "tuned_ns"  # in Kernel.options: what a launch took while it was tuned, unrecorded
+# In Kernel.options: what the session took of the host right before and behind a launch of the CPU,
+# the median and the mean.
+RECORDER_NS, RECORDER_MEAN_NS = "recorder_ns", "recorder_mean_ns"
 COMMIT = "commit"  # of the repository that the program is in
 CLOCK_STEP = "clock step, ns"  # of the CPU's, where it goes in steps of more than some ns
 BOOT = "boot"  # an id that processes of one boot of one machine share

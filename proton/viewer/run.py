@@ -8,6 +8,7 @@ from pathlib import Path
 
 from proton.base.words import counted
 from proton.trace import archive, chrome
+from proton.trace.errors import TraceFormatError
 from proton.viewer import formats
 from proton.viewer.explain import Explanation, explain
 from proton.viewer.pictures.source_page import SourcePage
@@ -24,7 +25,10 @@ class Run(Tables):
         file = Path(path)
         is_trace = file.is_file() and chrome.is_chrome(file)
         run = cls(chrome.load(file) if is_trace else archive.load(file))
-        run.records  # noqa: B018 - decodes now, so that a broken file is refused here
+        try:
+            run.records  # noqa: B018 - decodes now, so that a broken file is refused here
+        except TraceFormatError as error:  # which is of a run, wherever it came from
+            raise TraceFormatError(f"{path}: {error}") from None
         return run
 
     def __repr__(self) -> str:

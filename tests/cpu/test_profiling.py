@@ -3,6 +3,7 @@
 import html
 import re
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.runtime.cpu.recorder import HostSlab
+from proton.trace.model import RECORDER_MEAN_NS, RECORDER_NS
 from proton.viewer import Run
 from tests.perfetto_equality import assert_trace_equals_tables
 
@@ -126,6 +129,30 @@ def test_run_times_with_records_and_without(rng: np.random.Generator) -> None:
     assert min(side["run_ns"] for side in times["annotated_add"]) > 0
     assert times["nested"] == ({}, {})  # one launch, which may have compiled
     assert any("run_ns" in fact for fact in run.summary().facts.values())
+
+
+def test_a_run_says_what_the_recorder_took_of_the_host(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a part of the pauses between launches, which are the host's but for that."""
+    x, out = rng.random(100).astype(np.float32), np.zeros(100, np.float32)
+    take, slow_ns = HostSlab.take, 2_000_000
+
+    def slow(slab: HostSlab, size: int) -> np.ndarray:
+        end = time.perf_counter_ns() + slow_ns
+        while time.perf_counter_ns() < end:
+            pass
+        return take(slab, size)
+
+    monkeypatch.setattr(HostSlab, "take", slow)
+    with proton.profile("times") as run:
+        for _ in range(9):
+            annotated_add[(1,)](x, x, out, 100, BLOCK=128)
+    (kernel,) = run.kernels
+    ends = run.launches["start_ns"] + run.launches["dur_ns"]
+    pauses = run.launches["start_ns"].to_numpy()[1:] - ends.to_numpy()[:-1]
+    assert slow_ns <= kernel.options[RECORDER_NS] <= np.max(pauses)
+    assert slow_ns <= kernel.options[RECORDER_MEAN_NS] <= np.mean(pauses)
 
 
 def test_of_each_kernel_one_launch_of_so_many_is_recorded(rng: np.random.Generator) -> None:

@@ -290,6 +290,16 @@ def test_each_wrong_field_of_a_kernel_is_refused_with_its_reason(
     assert message in refused(repacked(tmp_path / "bad.proton", contents))
 
 
+@pytest.mark.parametrize("change", [{"origin_ns": -5}, {"origin_unix_ns": -5}, {"kernels": []}])
+def test_each_error_of_a_file_names_it(
+    tmp_path: Path, saved: bytes, change: dict[str, Any]
+) -> None:
+    contents = members(saved)
+    contents["run.json"] = json.dumps({**json.loads(contents["run.json"]), **change}).encode()
+    path = repacked(tmp_path / "bad.proton", contents)
+    assert refused(path).startswith(f"{path}: ")
+
+
 def test_a_device_that_no_gpu_has_is_refused(tmp_path: Path, saved: bytes) -> None:
     contents = members(saved)
     table = np.load(io.BytesIO(contents["launches.npy"])).reshape(-1, 12).copy()
@@ -342,14 +352,16 @@ def test_altered_members_load_or_are_refused(
 
 
 def load(path: Path, data: bytes) -> None:
-    """Loads a file and builds all of its tables, or is told why not."""
+    """Loads a file and builds all of its tables, or is told why not, of which file."""
     path.write_bytes(data)
     try:
         whole = Run.load(path)
         repr(whole), whole.frame, whole.marks, whole.losses, whole.launches, whole.summary()
-    except TraceFormatError:
-        return
-    whole.save(path.with_suffix(".pftrace"))
+    except TraceFormatError as error:
+        said = str(error)
+    else:
+        said = str(whole.save(path.with_suffix(".pftrace")).with_suffix(path.suffix))
+    assert said.startswith(str(path))
 
 
 def test_a_record_written_by_hand_is_a_row(tmp_path: Path) -> None:

@@ -74,6 +74,39 @@ def test_one_run_a_side_is_compared_by_its_launches() -> None:
     assert {change.unit for change in found} == {"launches"}
 
 
+def launches(*durations: list[int], first: int = 0) -> Side:
+    """A process of a launch each, with slices of these lengths."""
+    raws = [raw_run({ADD: {"load": times}}, first) for times in durations]
+    return Side.of([Run(dataclasses.replace(raws[0], launches=[x.launches[0] for x in raws]))])
+
+
+def test_what_only_one_of_two_runs_has_is_of_launches_like_the_rest() -> None:
+    """... whose median is 10, while the run's p50 is 90."""
+    times = [[10], [10], [90] * 9]
+    same = {c.group.scope: c for c in diff(launches(*times), launches(*times, first=1))}
+    other = side([{"new": [5]}], first=1)
+    for change in (*diff(launches(*times), other), *diff(other, launches(*times))):
+        if change.group.scope == "load":
+            seen = change.before if change.before.size else change.after
+            assert (change.kind in ("added", "vanished"), change.unit) == (True, "launches")
+            assert seen.tolist() == same["load"].before.tolist() == [10, 10, 90]
+
+
+def test_a_number_of_launches_is_the_runs() -> None:
+    changes = diff(launches([5]), launches(*[[5]] * 5, first=1), stat="count")
+    shown = {c.group.scope: (c.before.tolist(), c.after.tolist()) for c in changes}
+    assert shown == {"": ([1], [5]), "load": ([1], [1] * 5)}
+
+
+def test_launches_do_not_answer_for_processes() -> None:
+    """Not even where the limit is of the candidate alone."""
+    one_run, budget = launches(*[[500]] * 20), Budget(scope="load", max_ns=5)
+    for baseline in (None, launches(*[[500]] * 20, first=1)):
+        (finding,) = check(one_run, baseline, Budgets(budgets=[budget])).findings
+        assert finding.status is Status.INCONCLUSIVE
+        assert "1 of the 5 processes" in finding.reason
+
+
 def test_warps_are_apart_where_asked() -> None:
     sides = [Side.of([Run(gpu_run(seed)) for seed in (1, 2)], warps=True) for _ in range(2)]
     warps = {c.group.warp for c in diff(*sides) if c.group.variant.kernel == "attend"}
@@ -161,7 +194,7 @@ def test_an_interval_that_tells_nothing_is_short() -> None:
     assert change.ratio is not None
     assert change.ratio.high > 1e6
     assert interval(change.ratio).endswith("to beyond +9900.0 %")
-    with pytest.raises(BudgetError, match="there is nothing"):
+    with pytest.raises(BudgetError, match="no launch was recorded"):
         check(Side(processes=()), None, Budgets(budgets=[Budget(scope="s", max_ns=5)]))
 
 

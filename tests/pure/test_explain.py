@@ -2,9 +2,11 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import faults
 import pytest
@@ -421,6 +423,43 @@ def test_kernels_of_others_fill_pauses() -> None:
         for end, start in ends
     ]  # fmt: skip
     assert "launch-gaps" not in by_rule(raw)
+
+
+def test_what_recording_takes_of_a_pause_is_not_the_hosts() -> None:
+    found = by_rule(cpu([4000] * 4, pause=30_000, recorder_ns=10_000))["launch-gaps"]
+    assert (found.numbers["pause_ns"], found.numbers["recorder_ns"]) == (20_000, 10_000)
+    assert found.gain_ns == pytest.approx(5 * 20_000)
+    assert "pauses of 20 us between them, without 10 us of recording: the host" in found.sentence
+    assert "launch-gaps" not in by_rule(cpu([4000] * 4, pause=30_000, recorder_ns=29_000))
+    assert "launch-gaps" not in by_rule(cpu([4000] * 4, pause=30_000, recorder_ns=31_000))
+
+
+def test_of_pauses_that_recording_makes_unequal_the_mean_counts() -> None:
+    """Of memory for many records one launch gets what another had made ready."""
+    unequal = cpu([4000] * 4, pause=30_000, recorder_ns=100, recorder_mean_ns=29_000)
+    assert "launch-gaps" not in by_rule(unequal)
+    rare = cpu([4000] * 4, pause=30_000, recorder_ns=10_000, recorder_mean_ns=12_000)
+    assert by_rule(rare)["launch-gaps"].numbers["pause_ns"] == pytest.approx(18_000)
+
+
+def test_a_pause_is_opened_with_the_launch_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(cpu([4000] * 4, pause=30_000, recorder_ns=10_000))
+    file = run.save(tmp_path / "run.proton")
+    ((_, below),) = [
+        line for line, f in zip(run.findings.lines(str(file)), run.findings, strict=True)
+        if f.rule == "launch-gaps"
+    ]  # fmt: skip
+    (words,) = [shlex.split(line) for line in below if line.startswith("open: ")]
+    assert "--launch" not in words
+    start, end = (int(words[words.index(name) + 1]) for name in ("--start", "--end"))
+    (shown,) = by_rule(run.raw)["launch-gaps"].slices
+    before, after = (run.launches.loc[shown.launch + k] for k in (-1, 0))
+    assert start < before.start_ns + before.dur_ns
+    assert end > after.start_ns
+    status, _, err = call(monkeypatch, capsys, *words[2:], "--width", "100")
+    assert (status, err) == (0, "")
 
 
 def test_it_says_how_many_programs_each_resource_allows() -> None:

@@ -252,6 +252,35 @@ def test_what_is_no_history_is_an_error(
     assert "no change in 1 run of 0 commits: too few to show one" in out
 
 
+@pytest.mark.parametrize("with_store", [False, True])
+def test_files_that_cannot_be_read_are_left_out_and_named(
+    with_store: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    runs = folder(tmp_path / "runs", [raw_run({ADD: {"load": [5]}}, n) for n in range(3)])
+    bad = [runs / "0001.proton", runs / "bad.chrome_trace", runs / "bad.hatchet"]
+    for file in bad:
+        file.write_bytes(b"{}")
+    words: tuple[object, ...] = ("--html", tmp_path / "page.html")
+    if with_store:
+        pytest.importorskip("pyarrow")
+        words += ("--store", tmp_path / "history.parquet")
+    for more in ((), ("--json",)):
+        status, out, err = call(monkeypatch, capsys, "history", runs, *words, *more)
+        assert status == 2
+        assert [line.split(": ")[2] for line in err.splitlines()] == list(map(str, bad))
+        assert all(line.startswith("proton-tile: left out: ") for line in err.splitlines())
+        assert (tmp_path / "page.html").exists()
+        assert "in 2 runs" in out or len(json.loads(out)["runs"]) == 2
+    status, out, err = call(monkeypatch, capsys, "history", bad[0])
+    assert (status, out, str(bad[0]) in err) == (2, "", True)
+    for number in (0, 2):
+        (runs / f"000{number}.proton").unlink()
+    if not with_store:
+        status, out, err = call(monkeypatch, capsys, "history", runs)
+        assert (status, out, str(bad[0]) in err) == (2, "", True)
+
+
 def test_bars_have_a_place_for_what_is_missing() -> None:
     assert bars(np.array([np.nan, 1.0, 2.0, 8.0]), 9) == " ▁▂█"
     assert bars(np.full(100, 3.0), 5) == "▁" * 5

@@ -246,6 +246,20 @@ def test_a_flame_has_shares_of_wall_time() -> None:
     assert flame.flame(Run(raw), Filter(start_ns=2000)).time == 0
 
 
+def test_shares_of_wall_say_which_launches_are_in_none() -> None:
+    raw, missing = random_run(21), "without launches that every_launch left out"
+
+    def heading() -> str:
+        return flame.draw_text(flame.flame(Run(raw), Filter()), 200)[0][0][0]
+
+    assert "wall" not in Run(raw).summary().facts
+    assert "without" not in heading()
+    options = {**raw.kernels[0].options, "every_launch": 10}
+    raw.kernels[0] = replace(raw.kernels[0], options=options)
+    assert Run(raw).summary().facts["wall"] == missing
+    assert heading().endswith(missing)
+
+
 def test_flames_heats_and_histograms_have_all_of_the_time(raw: RawRun) -> None:
     run = Run(raw)
     root = flame.flame(run, Filter())

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from faults import barriers, cpu, gpu, loop, pieces
@@ -10,20 +11,26 @@ from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
 
+from proton.base.symbols import shortened
 from proton.pytest_plugin import _rules
 from proton.trace.model import ROLES, PayloadField, RawRun, Scope
 from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
-from proton.viewer.compare.report import finding_table, report_json
+from proton.viewer.compare.report import finding_table, junit, report_json
 from proton.viewer.compare.structure import MEASURES, Asked, unknown
 from proton.viewer.explain.subject import Subject
 from proton.viewer.tables.critical import shares
 
 
-def measured(name: str, raw: RawRun, **asked: object) -> float | None:
+def answer(name: str, raw: RawRun, **asked: object) -> float | str:
     (view,) = Subject(Run(raw)).kernels
     return MEASURES[name].worst(view, Asked(**asked))  # type: ignore[arg-type]
+
+
+def measured(name: str, raw: RawRun, **asked: object) -> float | None:
+    found = answer(name, raw, **asked)
+    return None if isinstance(found, str) else found
 
 
 def test_how_much_of_a_scope_others_hide() -> None:
@@ -250,6 +257,10 @@ def test_kernels_without_the_scope_are_not_held_to_it() -> None:
         ({"order": ["load"]}, "two phases or more"),
         ({"order": "load"}, "order must be a list of scopes"),
         ({"max_share": 1.5, "scope": "a"}, "must be a part such as"),
+        ({"max_share": 60, "scope": "a"}, 'got 60: write 0.6 or "60%"'),
+        ({"max_regression": 5}, 'got 5: write 0.05 or "5%", or "500%" if'),
+        ({"max_regression": 1.05}, 'got 1.05: write 0.0105 or "1.05%", or "105%" if'),
+        ({"max_regression": "5"}, "must be a part such as .*, got '5'$"),
         ({"max_spils": 0}, "did you mean max_spills"),
         ({"max_spills": 0, "warp": "each"}, "of one warp or of all"),
         ({"max_spills": 0, "per": "tile"}, 'per is "tile", of an order'),
@@ -263,10 +274,102 @@ def test_budgets_that_make_no_sense(values: dict[str, object], words: str) -> No
         budgets_of({"budget": [values]}, "budgets.toml")
 
 
+def test_a_part_above_1_says_its_percents() -> None:
+    (rule,) = budgets_of({"budget": [{"max_regression": "500%"}]}, "budgets.toml").budgets
+    assert rule.max_regression == 5
+    with pytest.raises(BudgetError, match=r'max_regression.*"500%"'):
+        budgets_of({"budget": [parse("max_regression=5")]}, "--hold")
+    with pytest.raises(BudgetError, match=r'false_alarms.*write 0.02 or "2%"'):
+        budgets_of({"budget": [{"max_spills": 0}], "false_alarms": 2}, "budgets.toml")
+    with pytest.raises(BudgetError, match=r'max_regression.*write 0.05 or "5%"'):
+        _rules(pytest.mark.proton(scope="load", max_regression=5).mark)
+
+
 def test_a_kernel_that_is_not_there_is_bad_usage() -> None:
-    with pytest.raises(BudgetError, match="no kernel has that name"):
+    with pytest.raises(BudgetError, match="no kernel has that name; there is matmul"):
         check(Side.of([Run(gpu(loop()))]), None,
               Budgets(budgets=(Budget(kernel="add", max_spills=0),)))  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [{"max_spills": 0}, {"max_ns": 5}])
+def test_a_run_without_launches_says_so(limit: dict[str, object]) -> None:
+    with pytest.raises(BudgetError, match="no launch was recorded"):
+        verdicts([run([], [])], **limit)
+
+
+def test_a_title_has_the_short_form_of_a_long_name() -> None:
+    raw, long = gpu(pieces(9)), f"at::native::reduce_kernel<512, 1, {'ReduceOp<float>, ' * 9}>"
+    raw.kernels[0] = replace(raw.kernels[0], name=long)
+    report = check(Side.of([Run(raw)]), None, budgets_of({"budget": [{"max_lost": 0}]}, "t"))
+    assert [f.title for f in report.findings] == [f"{shortened(long)} lost records"]
+
+
+def lossy() -> RawRun:
+    return gpu(pieces(100), body=3, launches=3, capacity=6)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"order": ["scores", "softmax"]},
+        {"scope": "scores", "max_visits": 1000},
+        {"scope": "scores", "min_visits": 1},
+        {"scope": "softmax", "hidden_by": "scores", "min_overlap": 0.0},
+        {"scope": "softmax", "max_critical": 1.0},
+        {"scope": "softmax", "max_imbalance": 9.0},
+    ],
+)
+def test_lost_records_leave_what_needs_them_inconclusive(limits: dict[str, object]) -> None:
+    budgets = budgets_of({"budget": [limits], "allow_losses": True}, "test")
+    runs = [Run(replace(lossy(), origin_unix_ns=n)) for n in range(8)]
+    (finding,) = check(Side.of(runs), None, budgets).findings
+    assert finding.status is Status.INCONCLUSIVE
+    assert finding.reason == "8 of 8 runs lost records of each launch"
+
+
+def test_launches_that_lost_nothing_answer_for_the_others() -> None:
+    raw, whole = lossy(), gpu(pieces(100), body=3, launches=3)
+    raw.launches[1] = whole.launches[1]
+    assert answer("max_visits", raw, scope="scores") == 20 * 8
+    assert answer("order", raw, order=("softmax", "scores")) == 20 * 8
+    assert answer("max_imbalance", lossy()) == pytest.approx(1.0)  # of programs
+    assert answer("max_registers", lossy()) == 128
+
+
+def test_visits_that_every_left_out_are_not_counted() -> None:
+    raw = cpu([4000] * 4, steps=32, every=8)
+    assert answer("max_visits", raw, scope="step") == 32 * 4
+    for launch in raw.launches:
+        launch.buffer = cpu([4000] * 4, steps=1, launches=1).launches[0].buffer
+        launch.capacity = 1
+    for name in ("max_visits", "min_visits"):
+        assert answer(name, raw, scope="step") == "have some visits alone (every)"
+    raw = gpu(pieces(100), body=3, sample_programs=2)
+    assert answer("max_visits", raw, scope="scores") == "have some visits alone (sample_programs)"
+    raw = gpu(pieces(100), body=3, sample_warps=[0])
+    assert answer("max_visits", raw, scope="scores") == "have some visits alone (sample_warps)"
+    assert answer("max_visits", raw, scope="scores", warp=0) == 20 * 8
+
+
+def test_a_trace_of_triton_does_not_say_what_was_lost() -> None:
+    found = Run.load(Path(__file__).parent / "data/triton.chrome_trace")
+    budgets = budgets_of({"budget": [{"max_lost": 0}]}, "test")
+    report = check(Side.of([found]), None, budgets)
+    assert {(f.status, f.reason) for f in report.findings} == {
+        (Status.INCONCLUSIVE, "1 of 1 runs do not say what was lost")
+    }
+
+
+def test_cases_of_junit_have_names_of_their_own() -> None:
+    limits = {"scope": "scores", "min_visits": 1, "max_visits": 999}
+    timed = {"scope": "scores", "max_ns": 5, "max_regression": "5%"}
+    budgets = budgets_of({"budget": [limits, limits, timed, timed]}, "test")
+    side = Side.of([Run(gpu(pieces(100), body=3))])
+    cases = ElementTree.fromstring(junit(check(side, side, budgets), "check")).iter("testcase")
+    names = [case.get("name") for case in cases]
+    assert len(names) == len(set(names)) == 8
+    assert {"matmul/scores fewest visits", "matmul/scores most visits"} < set(names)
+    assert {"matmul/scores p50", "matmul/scores p50 by itself"} < set(names)
 
 
 def test_limits_on_the_command_line(monkeypatch, capsys, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ faults do not show as work, and all records stay there until the end.
 
 import ctypes
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +19,18 @@ from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.launch.grid import host_thread
 from proton.runtime.session.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
-from proton.trace.model import CLOCK_STEP, Chunk, Clock, Launch
+from proton.trace.model import (
+    CLOCK_STEP,
+    RECORDER_MEAN_NS,
+    RECORDER_NS,
+    Chunk,
+    Clock,
+    Launch,
+)
 
 # Of the first slab of a session, and of one at most: each is twice the one before.
 FIRST_BYTES, SLAB_BYTES = 512 << 10, 16 << 20
+LATEST = 1000  # launches of a kernel of which the median is what recording takes of the host
 _FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
@@ -38,6 +47,7 @@ class LaunchRecording:
     thread: int
     kept: bool = True
     is_plain: bool = False  # it runs without records for its time
+    called: int = 0  # when the recorder began with it
     start: int = 0
     chunks: list[Chunk] = field(default_factory=list)
     callback: Any = None
@@ -87,6 +97,29 @@ class HostSlab:
         return taken
 
 
+class HostTimes:
+    """What begin and end took beside the launches of a kernel, ns, but for the first, which may
+    make ready what others find."""
+
+    def __init__(self) -> None:
+        self.latest = deque[int](maxlen=LATEST)
+        self.count = self.total = 0
+
+    def add(self, ns: int) -> None:
+        """That of a launch."""
+        self.count += 1
+        if self.count > 1:
+            self.latest.append(ns)
+            self.total += ns
+
+    def facts(self) -> dict[str, int]:
+        """What the run says of the kernel; nothing of one launch."""
+        if self.count < 2:
+            return {}
+        mean = round(self.total / (self.count - 1))
+        return {RECORDER_NS: round(float(np.median(self.latest))), RECORDER_MEAN_NS: mean}
+
+
 class CPURecorder(Recorder):
     """The launches of one session on the CPU."""
 
@@ -100,10 +133,11 @@ class CPURecorder(Recorder):
         self.pairs = [clock_pair()]
         # By kernel: run times with records and without, where the session compares them.
         self.run_times: dict[int, tuple[list[int], list[int]]] = {}
+        self.host_times: dict[int, HostTimes] = {}  # by kernel
 
     def begin(self, kernel: CPUKernel, grid: tuple[int, int, int]) -> LaunchRecording:
         """A launch of a kernel, with its buffer; an empty one where that has no scopes."""
-        profile, state = kernel.profile, self.state
+        called, profile, state = time.perf_counter_ns(), kernel.profile, self.state
         block_bytes = 0 if profile is None else profile.block.bytes
         size = grid[0] * grid[1] * grid[2] * block_bytes
         with state.lock:
@@ -118,7 +152,7 @@ class CPURecorder(Recorder):
             capacity = 0 if profile is None else profile.capacity
             path, thread = state.host.path(), host_thread()
             recording = LaunchRecording(
-                number, grid, capacity, buffer, path, thread, kept, is_plain
+                number, grid, capacity, buffer, path, thread, kept, is_plain, called
             )
             state.running.begin(recording)
         if kept and profile is not None and profile.strategy.moves:
@@ -140,6 +174,9 @@ class CPURecorder(Recorder):
                 state.dropped += 1
             if recording.kernel in self.run_times:
                 self.run_times[recording.kernel][recording.is_plain].append(end - recording.start)
+            if recording.kept:
+                times = self.host_times.setdefault(recording.kernel, HostTimes())
+                times.add(recording.start - recording.called + time.perf_counter_ns() - end)
 
     def _is_plain(self, kernel: int) -> bool:
         """Whether a launch of a kernel with scopes runs without records: each second one, where
@@ -180,7 +217,8 @@ class CPURecorder(Recorder):
     def finish(self) -> Recorded:
         self.pairs.append(clock_pair())
         found = self._recorded(self.launches)
-        found.measured = {kernel: _medians(*times) for kernel, times in self.run_times.items()}
+        for kernel, times in self.run_times.items():
+            found.measured.setdefault(kernel, {}).update(_medians(*times))
         return found
 
     def _recorded(self, launches: list[Launch]) -> Recorded:
@@ -195,7 +233,8 @@ class CPURecorder(Recorder):
         machine: dict[str, object] = {"cpu": llvm.host_cpu()}
         if step := round(self.calibration.step_ns, 1):
             machine[CLOCK_STEP] = step
-        return Recorded(kept, clock=clock, machine=machine)
+        measured = {kernel: times.facts() for kernel, times in self.host_times.items()}
+        return Recorded(kept, clock=clock, machine=machine, measured=measured)
 
 
 def _medians(recorded: list[int], plain: list[int]) -> dict[str, int]:

@@ -219,15 +219,26 @@ def parse(text: str) -> dict[str, object]:
 
 
 def part(value: object) -> float:
-    """`"10%"` or 0.1 as a number; raises ValueError for anything else."""
+    """`"10%"` or 0.1 as a number; raises ValueError for anything else: for a number above 1, which
+    may be meant as percents, with how they are written."""
     if isinstance(value, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value)
         if found is None:
             raise ValueError
         return float(found[1]) / 100
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError
-    return float(value)
+    number = _number(value)
+    if number > 1:
+        raise ValueError(f': write {number / 100:g} or "{number:g}%"')
+    return number
+
+
+def _regression(value: object) -> float:
+    """... which may be more than all, if it is written so."""
+    try:
+        return part(value)
+    except ValueError as error:
+        more = f', or "{100 * _number(value):g}%" if that is meant' if str(error) else ""
+        raise ValueError(f"{error}{more}") from None
 
 
 _CONDITION = re.compile(r"\s*([\w.]+)\s*(!=|=)\s*(.*?)\s*")
@@ -266,15 +277,16 @@ def _checked(values: Mapping[str, object], of: type, where: str) -> dict[str, An
         kind, convert = _TYPES.get(name, ("text", _text))
         try:
             found[name] = convert(value)
-        except ValueError:
-            raise BudgetError(f"{where}: {name} must be {kind}, got {shown(value)}") from None
+        except ValueError as error:
+            rule = f"{name} must be {kind}, got {shown(value)}{error}"
+            raise BudgetError(f"{where}: {rule}") from None
     return found
 
 
 def _number(value: object) -> float:
-    if isinstance(value, str):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError
-    return part(value)
+    return float(value)
 
 
 def _whole(least: int) -> Callable[[object], int]:
@@ -343,7 +355,7 @@ _TYPES: dict[str, tuple[str, Callable[[object], object]]] = {
             "max_lost",
         )
     },
-    "max_regression": ('a part such as "10%" or 0.1', part),
+    "max_regression": ('a part such as "10%" or 0.1', _regression),
     "false_alarms": ('a part such as "1%", below a half', _probability),
     "min_processes": ("an integer of at least 2", _whole(2)),
     "allow_losses": ("true or false", _switch),

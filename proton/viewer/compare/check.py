@@ -17,16 +17,26 @@ regression, below it a pass, else inconclusive.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from proton.base.symbols import shortened
 from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
-from proton.viewer.compare.samples import AVERAGED, Group, Process, Side, amount
+from proton.viewer.compare.samples import (
+    AVERAGED,
+    LAUNCHES,
+    PROCESSES,
+    Group,
+    Process,
+    Side,
+    amount,
+)
 from proton.viewer.compare.statistics import Estimate
-from proton.viewer.compare.structure import MEASURES, MOST_NAMES, Measure, unknown
+from proton.viewer.compare.structure import MEASURES, MOST_NAMES, NOTHING, Measure, unknown
 from proton.viewer.explain.subject import Subject
 
 LARGEST = 100.0  # ratio that is written as it is
@@ -104,6 +114,7 @@ def check(candidate: Side, baseline: Side | None, budgets: Budgets, *, looks: in
         findings += _findings(rule, group, both, error, budgets.min_processes)
     findings += [_skipped(rule) for rule in timed if rule not in {r for r, _ in todo}]
     findings += structural(candidate, budgets.budgets, error)
+    findings = list(_apart(findings))
     shown = [f.change for f in findings if f.change]
     return Report(
         findings=sorted(findings, key=lambda f: WORST_FIRST.index(f.status)),
@@ -122,10 +133,25 @@ def _covered(rule: Budget, both: Comparison) -> list[Group]:
     if not named:
         known = list(dict.fromkeys(group.shown for group in groups))
         name = f"{rule.kernel}/{rule.scope}" if rule.scope else rule.kernel
-        there = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES) or "nothing"
-        hint = did_you_mean(name, known)
-        raise BudgetError(f"budget {rule.title}: nothing has that name; there is {there}{hint}")
+        raise BudgetError(f"budget {rule.title}: {_unnamed('nothing', name, known)}")
     return [group for group in named if rule.holds_for(group, _facts(both, group))]
+
+
+def _apart(findings: Sequence[Verdict]) -> Iterator[Verdict]:
+    """The findings with titles that differ: several budgets may be of one thing."""
+    seen = Counter[str]()
+    for finding in findings:
+        seen[finding.title] += 1
+        again = f" ({seen[finding.title]})" if seen[finding.title] > 1 else ""
+        yield replace(finding, title=finding.title + again)
+
+
+def _unnamed(nothing: str, name: str, known: Sequence[str]) -> str:
+    """Why a rule is about nothing."""
+    if not known:
+        return "no launch was recorded"
+    there = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES)
+    return f"{nothing} has that name; there is {there}{did_you_mean(name, known)}"
 
 
 def _facts(both: Comparison, group: Group) -> dict[str, str]:
@@ -159,7 +185,7 @@ def _findings(
     source = both.candidate.sources.get(group._replace(warp=Group._field_defaults["warp"]), ("", 0))
     title = f"{both.title(group)} {rule.stat}"
     if group in both.vanished and group not in both.candidate.groups:
-        change = both.lost(group, rule.stat)
+        change = both.lost(group, rule.stat, rule.reference)
         reason = "vanished: the baseline has it, the candidate does not"
         return [Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change)]
     found = []
@@ -168,8 +194,9 @@ def _findings(
         step = max(both.baseline.step_ns(group), both.candidate.step_ns(group))
         found.append(_against_baseline(rule, title, change, least, source, step))
     if rule.max_ns is not None:
-        change = both.change(group, rule.stat, error)
-        found.append(_absolute(rule, title, change, error, least, source))
+        change = both.change(group, rule.stat, error, unit=PROCESSES)
+        by = " by itself" if rule.max_regression is not None else ""
+        found.append(_absolute(rule, title + by, change, error, least, source))
     return found
 
 
@@ -190,7 +217,7 @@ def _against_baseline(
     said = f"allowed {percent(limit)}{note}"
     if ratio is None:
         status, reason = Status.INCONCLUSIVE, "added: the baseline does not have it"
-    elif change.unit != "processes" or ratio.processes < least:
+    elif change.unit != PROCESSES or ratio.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(ratio.processes, change, least)
     elif ratio.value > limit and ratio.low > 1:
         status, reason = Status.REGRESSION, f"{percent(ratio.value)}, {said}"
@@ -249,13 +276,14 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
     rules = [rule for rule in rules if rule.structure]
     if not rules:
         return []
-    found: dict[tuple[int, str, str], list[float]] = {}
-    named, lacking = set[int](), dict[int, str]()
+    found: dict[tuple[int, str, str], list[float | str]] = {}
+    named, lacking, known = set[int](), dict[int, str](), dict[str, None]()
     for process in candidate.processes:
         run = process.run()
         variants = dict(zip(map(id, run.kernels), Side.variants(run.kernels), strict=True))
         for view in Subject(run).kernels:
             group = Group(variants[id(view.kernel)], "")
+            known[group.shown] = None
             for number, rule in enumerate(rules):
                 if not rule.is_of_kernel(view.kernel.name):
                     continue
@@ -267,11 +295,10 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
                     continue
                 for name in rule.structure:
                     values = found.setdefault((number, name, view.label), [])
-                    value = MEASURES[name].worst(view, rule.asked)
-                    values += [] if value is None else [value]
+                    values.append(MEASURES[name].worst(view, rule.asked))
     for number, rule in enumerate(rules):
         if number not in named:
-            why = lacking.get(number, "no kernel has that name")
+            why = lacking.get(number) or _unnamed("no kernel", rule.kernel, list(known))
             raise BudgetError(f"budget {rule.title}: {why}")
     verdicts = [_held(rules[number], name, kernel, values, len(candidate.processes), error)
                 for (number, name, kernel), values in found.items()]  # fmt: skip
@@ -280,10 +307,12 @@ def structural(candidate: Side, rules: Sequence[Budget], error: float) -> list[V
 
 
 def _held(
-    rule: Budget, name: str, kernel: str, values: list[float], processes: int, error: float
+    rule: Budget, name: str, kernel: str, found: list[float | str], processes: int, error: float
 ) -> Verdict:
-    """One measure of a kernel against its limit."""
+    """One measure of a kernel against its limit: what each process has, or why it has not."""
     measure, limit = MEASURES[name], rule.structure[name]
+    kernel = shortened(kernel)
+    values = [value for value in found if not isinstance(value, str)]
     thing = f"{kernel}/{rule.scope}" if rule.scope else kernel
     warp = f", warp {rule.warp}" if rule.warp is not None else ""
     warp += f", role {rule.role}" if rule.role else ""
@@ -292,7 +321,8 @@ def _held(
     by = f" by {rule.hidden_by}" if rule.hidden_by else ""
     title = f"{thing}{warp} {measure.title}{by}{of}"
     if len(values) < processes:
-        reason = f"{processes - len(values)} of {processes} runs have nothing of the kind on record"
+        why = next((value for value in found if isinstance(value, str)), NOTHING)
+        reason = f"{processes - len(values)} of {processes} runs {why}"
         return Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, limit=limit)
     middle = sorted(values)[len(values) // 2]
     if measure.is_exact:
@@ -324,7 +354,7 @@ def percent(ratio: float) -> str:
 
 
 def _too_few(count: int, change: Change | None, least: int) -> str:
-    several = 1 if change is not None and change.unit == "launches" else count
+    several = 1 if change is not None and change.unit == LAUNCHES else count
     return f"{several} of the {least} processes a side that an answer takes"
 
 

@@ -10,13 +10,21 @@ from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.matching import differences, match
-from proton.viewer.compare.samples import COUNT, STATS, Group, Side, Variant, in_turns
+from proton.viewer.compare.samples import (
+    COUNT,
+    LAUNCHES,
+    PROCESSES,
+    STATS,
+    Group,
+    Side,
+    Variant,
+    in_turns,
+)
 from proton.viewer.compare.statistics import Estimate
 
 ERROR = 0.01  # that any of all intervals misses its value on a side
 NOISIER = 1.02  # times the width of an interval: less is a matter of chance
 LEAST = 5  # processes, or launches, of a side: fewer tell nothing
-PROCESSES, LAUNCHES = "processes", "launches"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,18 +97,24 @@ class Comparison:
         which = self.variants.get(group.variant, "")
         return f"{group.shown} ({which})" if which else group.shown
 
-    def change(self, group: Group, stat: str, error: float, reference: str = "") -> Change:
-        """One scope of the candidate; `error` is the probability that one end misses."""
+    def _unit(self, group: Group, stat: str, reference: str) -> str:
+        """What is compared of a thing: launches where each side is one process. How many there are
+        of them is of the process all the same, and so is what a reference divides."""
+        sides = [self.baseline.processes, self.candidate.processes]
+        is_number = stat == COUNT and not group.scope
+        has_launches = all(len(side) == 1 and side[0].batches for side in sides)
+        return LAUNCHES if has_launches and not is_number and not reference else PROCESSES
+
+    def change(
+        self, group: Group, stat: str, error: float, reference: str = "", unit: str = ""
+    ) -> Change:
+        """One scope of the candidate; `error` is the probability that one end misses. `unit` is
+        what is compared, where that is not to be chosen."""
         was = self.was.get(group)
-        after = self.candidate.values(group, stat)
-        before = np.zeros(0) if was is None else self.baseline.values(was, stat)
-        unit, pairs = PROCESSES, self.in_turns
-        has_launches = all(s.processes[0].batches for s in (self.baseline, self.candidate)
-                           if s.processes)  # fmt: skip
-        if was and before.size == after.size == 1 and not reference and has_launches:
-            unit, pairs = LAUNCHES, False
-            before = self.baseline.launch_values(was, stat)
-            after = self.candidate.launch_values(group, stat)
+        unit = unit or self._unit(group, stat, reference)
+        pairs = self.in_turns and unit == PROCESSES
+        before = np.zeros(0) if was is None else self.baseline.of_unit(unit, was, stat)
+        after = self.candidate.of_unit(unit, group, stat)
         is_beside = bool(reference and was) and not group.is_called(reference) and stat != COUNT
         if is_beside and self.in_turns:
             error /= 2  # of two intervals the narrower one is taken: either may miss
@@ -134,11 +148,12 @@ class Comparison:
         )  # fmt: skip
         return ratio if is_used else plain, beside
 
-    def lost(self, group: Group, stat: str) -> Change:
+    def lost(self, group: Group, stat: str, reference: str = "") -> Change:
         """One that vanished."""
-        before = _there(self.baseline.values(group, stat))
+        unit = self._unit(group, stat, reference)
+        before = _there(self.baseline.of_unit(unit, group, stat))
         return Change(
-            group=group, was=group, stat=stat, title=self.title(group), before=before,
+            group=group, was=group, stat=stat, title=self.title(group), unit=unit, before=before,
             after=np.zeros(0),
         )  # fmt: skip
 
@@ -180,7 +195,7 @@ def diff(
     groups = candidate.groups
     share = error / max(len(both.was), 1)
     changes = [both.change(group, stat, share, reference) for group in groups]
-    found = [*changes, *(both.lost(group, stat) for group in both.vanished)]
+    found = [*changes, *(both.lost(group, stat, reference) for group in both.vanished)]
     return sorted(found, key=lambda change: (bool(change.group.scope), -_time(both, change)))
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from proton.base.text import printable
 from proton.viewer.compare.check import Report, Status, Verdict, percent
-from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Beside, Change
+from proton.viewer.compare.diff import Beside, Change
 from proton.viewer.compare.matching import arguments
-from proton.viewer.compare.samples import COUNT, amount
+from proton.viewer.compare.samples import COUNT, LAUNCHES, PROCESSES, amount
 from proton.viewer.compare.statistics import Estimate
 from proton.viewer.documents import document
 
@@ -125,9 +125,8 @@ def interval(ratio: Estimate | None) -> str:
 
 
 def _count(change: Change) -> str:
-    if change.ratio is None:
-        return str(max(change.before.size, change.after.size))
-    count = change.ratio.processes
+    there = max(change.before.size, change.after.size)
+    count = there if change.ratio is None else change.ratio.processes
     return f"1 {ONE[change.unit]}" if count == 1 else f"{count} {change.unit}"
 
 

@@ -37,6 +37,7 @@ _TREES = (HATCHET, HATCHET_MSGPACK)
 _MEASURED = (COMMIT, CLOCK_STEP)  # facts of a run that are none of its machine
 SUFFIXES = (SUFFIX, CHROME, *_TREES)
 BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
+PROCESSES, LAUNCHES = "processes", "launches"  # what a comparison is of
 LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
 ALL_WARPS = -2  # -1 is that of the CPU, which has none
 DIGITS = 4  # of times
@@ -183,8 +184,10 @@ class Side:
         """The time of its own in each process; NaN where a process has no such scope."""
         return self.values(group, "self")
 
-    def launch_values(self, group: Group, stat: str) -> np.ndarray:
-        """The statistic in each batch of launches of the only process."""
+    def of_unit(self, unit: str, group: Group, stat: str) -> np.ndarray:
+        """The statistic in each process, or in each batch of launches of the only one."""
+        if unit == PROCESSES:
+            return self.values(group, stat)
         rows = self.processes[0].batches.get(group, [])
         return np.maximum([row[stat] for row in rows], LEAST_NS)
 

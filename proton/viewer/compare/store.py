@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proton.base.errors import ProtonError
+from proton.base.errors import ProtonError, reason
 from proton.base.packages import need
 from proton.base.progress import StepCounter, to_terminal
 from proton.trace.files import replacing
@@ -40,8 +40,9 @@ COLUMNS = (*OF_RUN, "kernel", "signature", "target", "scope", *STATS)
 Runs = dict[str, Process]  # by digest
 
 
-def runs_of(files: Iterable[Path]) -> Runs:
-    """The runs in files: stores, and what they lack."""
+def runs_of(files: Iterable[Path], left_out: list[str] | None = None) -> Runs:
+    """The runs in files: stores, and what they lack. Of runs that cannot be read the errors are
+    added to `left_out`, or the first is raised."""
     runs: list[Path] = []
     stores: list[Path] = []
     for file in sorted(files):
@@ -51,10 +52,15 @@ def runs_of(files: Iterable[Path]) -> Runs:
         found |= _load(file)
     progress = StepCounter("run", len(runs), to_terminal)
     for file in runs:
-        with file.open("rb") as bytes_:
-            digest = hashlib.file_digest(bytes_, "sha256").hexdigest()
-        if digest not in found:
-            found[digest] = read(file, False, False, {})
+        try:
+            with file.open("rb") as bytes_:
+                digest = hashlib.file_digest(bytes_, "sha256").hexdigest()
+            if digest not in found:
+                found[digest] = read(file, False, False, {})
+        except (ProtonError, OSError) as error:
+            if left_out is None:
+                raise
+            left_out.append(reason(error))
         progress.step()
     return found
 

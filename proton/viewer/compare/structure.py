@@ -32,6 +32,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from proton.base.words import did_you_mean
+from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.tiles import FIELD as TILE
 from proton.trace.tiles import NO_TILE
 from proton.viewer.explain.subject import KernelView, per_launch
@@ -40,6 +41,8 @@ from proton.viewer.tables.flights import ISSUE
 from proton.viewer.tables.waiting import union
 
 MOST_NAMES = 8  # that an error lists
+NOTHING = "have nothing of the kind on record"
+LOST = "lost records of each launch"
 WORK = ("copies", "dots")  # asynchronous work that `hidden_by` may name, in flight or not
 
 
@@ -59,7 +62,8 @@ class Asked:
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """One of them: `of` gives its values, of which the worst counts; none where a run has nothing
-    of the kind. `unit` is "" for counts, "%" for parts."""
+    of the kind. `unit` is "" for counts, "%" for parts. One that `needs_all` records is of the
+    launches that lost none. `lacks` says why a run does not tell; empty where it does."""
 
     title: str
     of: Callable[[KernelView, Asked], Sequence[float]]
@@ -67,11 +71,19 @@ class Measure:
     is_exact: bool = True
     unit: str = ""
     needs_scope: bool = False
+    needs_all: bool = False
+    lacks: Callable[[KernelView, Asked], str] = lambda view, asked: ""
 
-    def worst(self, view: KernelView, asked: Asked) -> float | None:
-        """Of one kernel of a run."""
+    def worst(self, view: KernelView, asked: Asked) -> float | str:
+        """Of one kernel of a run; why that is not known where it is not."""
+        if self.needs_all and (asked.scope or asked.order):
+            view = view.whole
+            if not view.launches.size:
+                return LOST
+        if lacks := self.lacks(view, asked):
+            return lacks
         values = self.of(view, asked)
-        return None if not len(values) else float(max(values) if self.is_most else min(values))
+        return NOTHING if not len(values) else float(max(values) if self.is_most else min(values))
 
     def shown(self, value: float) -> str:
         """A value with its unit."""
@@ -188,14 +200,21 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
 
 
 def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
-    """Of each launch that lost no records: of others nobody knows them all."""
+    """Of each launch."""
     rows = _rows(view, asked.scope, asked)
     records = view.records
-    lossy = records.tracks.launch[records.tracks.lost > 0]
     first = np.unique(records.visits.number[rows], return_index=True)[1]
     launch = records.tracks.launch[records.track[rows[first]]]
-    whole = np.setdiff1d(view.launches, lossy)
-    return [float((launch == number).sum()) for number in whole.tolist()]
+    return [float((launch == number).sum()) for number in view.launches.tolist()]
+
+
+def _unvisited(view: KernelView, asked: Asked) -> str:
+    """The option that left out visits: how many is not known."""
+    options = view.kernel.options
+    is_cut = (view.subject.weight[_rows(view, asked.scope, asked)] != 1).any()
+    named = {"every": is_cut, "sample_programs": True, "sample_warps": asked.warp is None}
+    found = [name for name, leaves_out in named.items() if leaves_out and name in options]
+    return f"have some visits alone ({', '.join(found)})" if found else ""
 
 
 def _share(view: KernelView, asked: Asked) -> Sequence[float]:
@@ -235,6 +254,10 @@ def _occupancy(view: KernelView, asked: Asked) -> Sequence[float]:
     return [fit * view.threads / chip.sm_threads] if fit and chip else []
 
 
+def _unsaid(view: KernelView, asked: Asked) -> str:
+    return "do not say what was lost" if view.kernel.target == UNKNOWN_GPU else ""
+
+
 def _lost(view: KernelView, asked: Asked) -> Sequence[float]:
     tracks = view.records.tracks
     return [float(tracks.lost[np.isin(tracks.launch, view.launches)].sum())]
@@ -250,17 +273,20 @@ def _resource(name: str) -> Callable[[KernelView, Asked], Sequence[float]]:
 
 MEASURES: dict[str, Measure] = {
     "min_overlap": Measure(title="overlap", of=_overlap, is_most=False, is_exact=False, unit="%",
-                           needs_scope=True),
-    "order": Measure(title="out of order", of=_disorder),
-    "min_visits": Measure(title="visits", of=_visits, is_most=False, needs_scope=True),
-    "max_visits": Measure(title="visits", of=_visits, needs_scope=True),
+                           needs_scope=True, needs_all=True),
+    "order": Measure(title="out of order", of=_disorder, needs_all=True),
+    "min_visits": Measure(title="fewest visits", of=_visits, is_most=False, needs_scope=True,
+                          needs_all=True, lacks=_unvisited),
+    "max_visits": Measure(title="most visits", of=_visits, needs_scope=True, needs_all=True,
+                          lacks=_unvisited),
     "max_share": Measure(title="share", of=_share, is_exact=False, unit="%", needs_scope=True),
     "max_critical": Measure(title="part of the critical path", of=_critical, is_exact=False,
-                            unit="%", needs_scope=True),
-    "max_imbalance": Measure(title="imbalance", of=_imbalance, is_exact=False, unit="x"),
+                            unit="%", needs_scope=True, needs_all=True),
+    "max_imbalance": Measure(title="imbalance", of=_imbalance, is_exact=False, unit="x",
+                             needs_all=True),
     "min_occupancy": Measure(title="occupancy", of=_occupancy, is_most=False, unit="%"),
     "max_registers": Measure(title="registers", of=_resource("registers")),
     "max_spills": Measure(title="spills", of=_resource("spills")),
     "max_shared_bytes": Measure(title="shared memory", of=_resource("shared"), unit=" bytes"),
-    "max_lost": Measure(title="lost records", of=_lost),
+    "max_lost": Measure(title="lost records", of=_lost, lacks=_unsaid),
 }  # fmt: skip

@@ -78,7 +78,7 @@ class Explanation:
     def lines(self, file: str) -> Iterator[tuple[str, Sequence[str]]]:
         """A sentence, and the lines below it, for each finding; `file` is what commands name."""
         for finding in self.findings:
-            opens = (f"open: {command(shown, file)}" for shown in finding.slices)
+            opens = (f"open: {command(s, file, finding.between_launches)}" for s in finding.slices)
             yield head(finding), [*self.reasons(finding), *opens]
 
     def reasons(self, finding: Finding) -> Iterator[str]:
@@ -141,15 +141,14 @@ def _number(name: str, value: float) -> str:
     return f"{value:g}"
 
 
-def command(shown: SliceToOpen, file: str) -> str:
-    """The command that draws it."""
+def command(shown: SliceToOpen, file: str, is_pause: bool = False) -> str:
+    """The command that draws it; of a pause what is around, so that the launch before is there."""
     around = max(shown.dur_ns, 1)
+    launch = "" if is_pause else f" --launch {shown.launch}"
     place = f" --sm {shown.sm}" if shown.sm >= 0 else ""
     times = f" --start {max(shown.start_ns - around, 0)} --end {shown.start_ns + 2 * around}"
-    whole = "" if shown.unit < 0 else times
-    return printable(
-        f"proton-tile timeline {shlex.quote(file)} --launch {shown.launch}{place}{whole}"
-    )
+    part = times if is_pause or shown.unit >= 0 else ""
+    return printable(f"proton-tile timeline {shlex.quote(file)}{launch}{place}{part}")
 
 
 def unrecorded(found: Explanation) -> list[str]:

@@ -10,7 +10,8 @@ LEAST_PART = 0.05  # of a kernel's time: less is not worth a sentence
 
 @dataclass(frozen=True, kw_only=True)
 class SliceToOpen:
-    """A slice, or a launch where `scope` is empty, that shows what a finding says."""
+    """A slice, or a launch where `scope` is empty, that shows what a finding says; of a pause the
+    times are those of pause and launch together."""
 
     launch: int
     scope: str = ""

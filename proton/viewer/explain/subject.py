@@ -191,6 +191,14 @@ class KernelView:
         self.records = subject.records
 
     @cached_property
+    def whole(self) -> KernelView:
+        """Its launches that lost no records; itself where all are."""
+        tracks = self.records.tracks
+        kept = np.setdiff1d(self.launches, tracks.launch[tracks.lost > 0])
+        is_all = kept.size == self.launches.size
+        return self if is_all else KernelView(self.subject, self.kernel, self.label, kept)
+
+    @cached_property
     def on_gpu(self) -> bool:
         """Whether a GPU ran it, so that its programs have warps, and SMs."""
         return self.kernel.on_gpu

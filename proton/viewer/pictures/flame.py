@@ -22,6 +22,7 @@ from proton.viewer.pictures.picture import FONT, HOST, LAUNCH, Picture, Rectangl
 from proton.viewer.pictures.text import Line, bar, beginning, fitted
 from proton.viewer.tables import Tables
 from proton.viewer.tables.labels import kernel_labels
+from proton.viewer.tables.recording_cost import not_on_record
 from proton.viewer.tables.stats import Filter
 from proton.viewer.tables.summary import wall_ns
 
@@ -41,6 +42,7 @@ class FlameNode:
     own: float = 0
     count: int = 0
     wall: float = 0  # of the root alone: from the first begin to the last end
+    missing: str = ""  # of the root alone: launches that are in no frame
     inner: dict[str, FlameNode] = field(default_factory=dict)
 
     @property
@@ -76,7 +78,7 @@ def flame(tables: Tables, where: Filter) -> FlameNode:
         _launches(tables, where, root)
         _hosts(tables, where, root)
     _sum(root)
-    root.wall = wall_ns(tables, where)
+    root.wall, root.missing = wall_ns(tables, where), not_on_record(tables.kernels)
     return root
 
 
@@ -163,7 +165,8 @@ def _share(frame: FlameNode, root: FlameNode) -> str:
 
 
 def _heading(root: FlameNode) -> str:
-    return f"{root.name}: {duration(root.time)}, {_share(root, root)} of {duration(root.wall)}"
+    found = f"{root.name}: {duration(root.time)}, {_share(root, root)} of {duration(root.wall)}"
+    return f"{found}, {root.missing}" if root.missing else found
 
 
 def draw(root: FlameNode) -> Picture:

@@ -3,9 +3,11 @@ units, and what it is with records and without, where both are known."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from proton.trace.model import RawRun
+from proton.trace.model import Kernel, RawRun
 from proton.trace.records import RecordTable
 from proton.viewer.tables.labels import kernel_labels
 from proton.viewer.tables.places import Residency
@@ -47,3 +49,17 @@ def recording_cost(raw: RawRun, records: RecordTable, ran: Residency) -> list[di
             }
         )
     return found
+
+
+def leaves_out(kernel: Kernel) -> list[str]:
+    """The options by which some of its launches are not on record."""
+    noted = {"every_launch": "every_launch", "budget": "a budget",
+             "run_ns" + OFF: "compare_run_time"}  # fmt: skip
+    words = [word for name, word in noted.items() if name in kernel.options]
+    return words + ["pc_sampling"] * (kernel.pc_samples is not None)
+
+
+def not_on_record(kernels: Sequence[Kernel]) -> str:
+    """The same of a run, in words; empty where all launches are on record."""
+    options = dict.fromkeys(option for kernel in kernels for option in leaves_out(kernel))
+    return f"without launches that {', '.join(options)} left out" if options else ""

@@ -19,7 +19,7 @@ from proton.trace.wire import ProgramState, RecordKind
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.placed import cost_line
-from proton.viewer.tables.recording_cost import OFF, RESOURCES
+from proton.viewer.tables.recording_cost import OFF, RESOURCES, not_on_record
 from proton.viewer.tables.rows import CORRECTED, LAUNCH, METRICS, RAW
 from proton.viewer.tables.stats import TIMES, Filter
 from proton.viewer.tables.tables import Tables
@@ -77,6 +77,7 @@ def summary(run: Tables) -> Summary:
         "marks": str(t.marks),
         **({"events": str(t.events)} if t.events else {}),
         **({"flights": str(t.flights)} if t.flights else {}),
+        **({"wall": missing} if (missing := not_on_record(run.kernels)) else {}),
         **_long_pause(run, wall),
         **_placed(run),
         **_activities(run),

@@ -12,7 +12,7 @@ from proton.viewer.cli import terminal
 from proton.viewer.cli.app import Json, app
 from proton.viewer.cli.gate import Picture, draw, warn
 from proton.viewer.cli.table import print_table
-from proton.viewer.compare.diff import ERROR, LAUNCHES
+from proton.viewer.compare.diff import ERROR
 from proton.viewer.compare.diff import diff as compare
 from proton.viewer.compare.page import ComparisonView
 from proton.viewer.compare.report import (
@@ -21,7 +21,7 @@ from proton.viewer.compare.report import (
     changes_json,
     markdown,
 )
-from proton.viewer.compare.samples import STATS, Side
+from proton.viewer.compare.samples import LAUNCHES, STATS, Side
 from proton.viewer.documents import document
 
 

@@ -1,8 +1,8 @@
 """Launches that follow each other with pauses: the host is slower than the kernels.
 
 A pause is one of the device (of the thread, on the CPU): what other scopes of the host launch, or
-others' kernels of which CUPTI knows, is none. Where only some launches are on record, the others
-ran in these pauses, and nothing is found.
+others' kernels of which CUPTI knows, is none. What the CPU's recorder took of it is not the host's.
+Where only some launches are on record, the others ran in these pauses, and nothing is found.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from proton.base.symbols import shortened
 from proton.base.units import duration
-from proton.trace.model import Launch
+from proton.trace.model import RECORDER_MEAN_NS, RECORDER_NS, Launch
 from proton.viewer.explain.finding import Finding, Said, SliceToOpen, Unrecorded
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
-from proton.viewer.tables.recording_cost import OFF
+from proton.viewer.tables.recording_cost import leaves_out
 
 LEAST = 0.2  # of the time of a series
 LEAST_LAUNCHES = 5
@@ -33,49 +33,58 @@ def find(subject: Subject) -> Said:
     for series in _series(subject):
         if series.size < LEAST_LAUNCHES:
             continue
-        gaps = idle[series[1:]]
-        typical, length = float(np.median(gaps)), float(np.median(durations[series]))
+        kernels = list(dict.fromkeys(owner[n] for n in series.tolist()))
+        pauses = idle[series[1:]]
+        recording, mean = np.array([_recorder_ns(owner[n]) for n in series[1:].tolist()]).T
+        gaps = np.maximum(pauses - recording, 0)
+        # Medians of few launches may be those of different ones; means are of all.
+        typical = max(0.0, min(float(np.median(gaps)), float((pauses - mean).mean())))
+        length = float(np.median(durations[series]))
         if typical < LEAST * (typical + length) or typical > MOST * max(length, 1.0):
             continue
         calls = [raw.launches[n].host_end - raw.launches[n].host_start for n in series.tolist()
                  if raw.launches[n].is_called]  # fmt: skip
         call = {"call_ns": float(np.median(calls))} if calls else {}
-        kernels = list(dict.fromkeys(owner[n] for n in series.tolist()))
-        if leaves := [(kernel, option) for kernel in kernels for option in _leaves_out(kernel)]:
-            yield from (Unrecorded(rule=RULE.name, kernel=kernel.label, needs="pauses of the host",
+        if leaves := [
+            (kernel, option) for kernel in kernels for option in leaves_out(kernel.kernel)
+        ]:
+            yield from (Unrecorded(rule=RULE.name, kernel=view.label, needs="pauses of the host",
                                    option=f"a session without {option}")
-                        for kernel, option in leaves)  # fmt: skip
+                        for view, option in leaves)  # fmt: skip
             continue
         names = [kernel.label for kernel in kernels]
         on_gpu = raw.kernels[raw.launches[int(series[0])].kernel].on_gpu
         middle = int(series[1:][np.argsort(gaps, kind="stable")[gaps.size // 2]])
         shown = [*map(shortened, names[:MOST_NAMES]), *["..."] * (len(names) > MOST_NAMES)]
         whose = f" of {', '.join(shown)}" if len(names) > 1 else ""
+        own = {RECORDER_NS: float(np.median(recording))} if recording.any() else {}
+        beside = f", without {duration(own[RECORDER_NS])} of recording" if own else ""
         of = f"a call takes {duration(call['call_ns'])}; " if on_gpu and call else ""
         yield Finding(
             rule=RULE.name,
             kernel=names[0] if len(names) == 1 else "",
             sentence=f"{series.size} launches{whose} take {duration(length)} each, with "
-            f"pauses of {duration(typical)} between them: {of}the host is what they wait for",
+            f"pauses of {duration(typical)} between them{beside}: "
+            f"{of}the host is what they wait for",
             gain_ns=typical * gaps.size,
             between_launches=True,
             advice=("a CUDA graph of the launches, fewer and larger launches, or less work in "
                     "Python between them") if on_gpu else
             "fewer and larger launches: let one grid do the work of several",
             visits=int(series.size),
-            numbers={"pause_ns": typical, "launch_ns": length, **call,
+            numbers={"pause_ns": typical, "launch_ns": length, **call, **own,
                      "pause_percent": 100 * typical / (typical + length)},
-            slices=(SliceToOpen(launch=middle, start_ns=int(starts[middle] - typical),
-                                dur_ns=int(typical + durations[middle])),),
+            slices=(SliceToOpen(launch=middle, start_ns=int(starts[middle] - idle[middle]),
+                                dur_ns=int(idle[middle] + durations[middle])),),
         )  # fmt: skip
 
 
-def _leaves_out(kernel: KernelView) -> list[str]:
-    """The options by which some of its launches are not on record."""
-    noted = {"every_launch": "every_launch", "budget": "a budget",
-             "run_ns" + OFF: "compare_run_time"}  # fmt: skip
-    words = [word for name, word in noted.items() if name in kernel.kernel.options]
-    return words + ["pc_sampling"] * (kernel.kernel.pc_samples is not None)
+def _recorder_ns(kernel: KernelView) -> tuple[float, float]:
+    """What the session takes of each of its pauses, in the median and the mean; 0 where that was
+    not measured."""
+    found = (kernel.kernel.options.get(name) for name in (RECORDER_NS, RECORDER_MEAN_NS))
+    median, mean = (float(ns) if isinstance(ns, int) else 0.0 for ns in found)
+    return median, mean
 
 
 def _series(subject: Subject) -> Iterator[np.ndarray]:
