@@ -29,10 +29,10 @@ from proton.layout.tensor_cores import MMA_COLUMNS, MMA_ROWS
 MOST_ACCUMULATED = 160  # elements of accumulators
 MOST_ELEMENTS = 128  # of a block, to a thread
 MOST_OF_FEW = 64  # the same, where there are less than four warps for dots that have no more
-# The elements of a block that is combined, and the warps for it; more have MOST_WARPS.
-OF_COMBINED = ((256, 2), (4096, 4), (16384, 8), (32768, 16))
+# The elements of a block that is combined, and the warps for it; more have MOST_OF_COMBINED.
+OF_COMBINED, MOST_OF_COMBINED = ((256, 2), (4096, 4), (16384, 8)), 16
 # Of more elements, rows or columns that a warp does not hold by itself go through shared memory.
-FEW_COMBINED, MOST_OF_WARP = 16384, 256
+FEW_COMBINED, MOST_OF_WARP = 8192, 512
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
 # Less than four warps multiply numbers of so many bits, beside exchanges of so many elements: for
 # fp32, or beside a sort of 1,024, one warp has 2.5 times the instructions of each of four.
@@ -56,7 +56,7 @@ def chosen_warps(module: Module) -> int:
     if not dots and _combines(ops):
         crosses = any(_crosses_warps(op) for op in ops)
         size = _kept(ops) if crosses else largest
-        found = next((warps for most, warps in OF_COMBINED if size <= most), MOST_WARPS)
+        found = next((warps for most, warps in OF_COMBINED if size <= most), MOST_OF_COMBINED)
         return max(found, DEFAULT_WARPS) if crosses else found
     warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
     least = min(map(_instructions, dots), default=warps)

@@ -169,13 +169,14 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
 
 @pytest.mark.parametrize(("kernel", "sizes", "expected"), [
     (softmax, (256,), 2), (softmax, (1024,), 4), (softmax, (4096,), 4), (softmax, (8192,), 8),
-    (softmax, (32768,), 16), (softmax, (65536,), 32), (scan, (128,), 2), (scan, (2048,), 4),
+    (softmax, (32768,), 16), (softmax, (65536,), 16), (scan, (128,), 2), (scan, (2048,), 4),
     (sums, (256,), 4), (sums, (16384,), 4), (sums, (32768,), 8), (doubled, (64,), 4),
     (doubled, (32768,), 8), (doubled, (131072,), 32), (search, (99,), 1), (barrier, (99,), 4),
     (counted, (32768,), 4), (looks, (32768,), 4), (own, (asked,), 4),
     (weighed, (8, 4096), 4), (weighed, (2, 64), 2), (centred, (8, 4096), 16),
     (centred, (8, 256), 4), (largest, (8, 4096), 16),
-    (weighed, (128, 256), 16), (weighed, (4, 4096), 8), (weighed, (1, 32768), 16),
+    (weighed, (64, 512), 16), (weighed, (8, 1024), 8), (weighed, (16, 1024), 4),
+    (weighed, (1, 32768), 16),
     (own, (tl.extra.cuda.num_warps,), 4), (sorted_beside, (16,), 2), (sorted_beside, (1024,), 4),
     (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
     (product, (256, 128, 32), 8), (product, (16, 64, 32), 4), (product, (16, 16, 32), 2),
