@@ -31,7 +31,7 @@ MOST_ELEMENTS = 128  # of a block, to a thread
 MOST_OF_FEW = 64  # the same, where there are less than four warps for dots that have no more
 # The elements of a block that is combined, and the warps for it; more have MOST_OF_COMBINED.
 OF_COMBINED, MOST_OF_COMBINED = ((256, 2), (4096, 4), (16384, 8)), 16
-# Of more elements, rows or columns that a warp does not hold by itself go through shared memory.
+# Of more elements than the first, rows of more than the second are several warps'.
 FEW_COMBINED, MOST_OF_WARP = 8192, 512
 MOST_WARPS, MOST_OF_DOTS = 32, 8  # of 16 a thread has too few registers for an instruction
 # Less than four warps multiply numbers of so many bits, beside exchanges of so many elements: for
@@ -103,13 +103,14 @@ def _combines(ops: list[Operation]) -> bool:
 
 
 def _crosses_warps(op: Operation) -> bool:
-    """True of an op that combines much, to many results of which each is several warps'."""
+    """True of an op that combines much, to many results of which each is several warps': along long
+    rows, or along columns of short ones."""
     if not isa(op, *COMBINES):
         return False
     *rows, last = shape_of(op.operands[0])
     is_last = ir.IntegerAttr(op.attributes["axis"]).value == len(rows)
     is_large = prod(rows) * last > FEW_COMBINED
-    return is_large and prod(rows) > 1 and not (is_last and last <= MOST_OF_WARP)
+    return is_large and prod(rows) > 1 and is_last == (last > MOST_OF_WARP)
 
 
 def _kept(ops: list[Operation]) -> int:

@@ -86,10 +86,10 @@ def asked():
 
 
 @proton.jit
-def weighed(x, y, M: tl.constexpr, N: tl.constexpr):
+def weighed(x, y, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr = 1):
     """A block that is only summed up, and what comes of it."""
     block = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N))
-    sums = tl.sum(block * tl.load(y + tl.arange(0, N)), 1)
+    sums = tl.sum(block * tl.load(y + tl.arange(0, N)), AXIS)
     tl.store(y, tl.max(sums))
 
 
@@ -176,7 +176,7 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
     (weighed, (8, 4096), 4), (weighed, (2, 64), 2), (centred, (8, 4096), 16),
     (centred, (8, 256), 4), (largest, (8, 4096), 16),
     (weighed, (64, 512), 16), (weighed, (8, 1024), 8), (weighed, (16, 1024), 4),
-    (weighed, (1, 32768), 16),
+    (weighed, (1, 32768), 16), (weighed, (256, 128, 0), 4), (weighed, (8, 4096, 0), 16),
     (own, (tl.extra.cuda.num_warps,), 4), (sorted_beside, (16,), 2), (sorted_beside, (1024,), 4),
     (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
     (product, (256, 128, 32), 8), (product, (16, 64, 32), 4), (product, (16, 16, 32), 2),
