@@ -59,9 +59,10 @@ class KeepGatheredInMemory(Pass):
                 if (place := _place(op)) is not None:
                     groups.setdefault((op.operands[0], axis), {})[op] = place
             order = {op: number for number, op in enumerate(all_ops(function))}
-            for (source, axis), places in groups.items():
+            for (_, axis), places in groups.items():
                 if len(places) < 2 and not any(_is_repeated(*pair) for pair in places.items()):
                     continue
+                source = next(iter(places)).operands[0]  # another group may have replaced it
                 # The other axes are the fast ones.
                 shape = shape_of(source)
                 axes = [n for n in reversed(range(len(shape))) if n != axis]

@@ -46,11 +46,11 @@ def _widened_for(op: Operation) -> list[Operation] | None:
     value = op.operands[0]
     while (source := defining_op(value)) is not None and len(list(value.uses)) == 1:
         chain.append(source)
-        value = source.operands[0]
         if isa(source, arith.ExtFOp):
-            return chain if is_narrow(value.type.element_type) else None
+            return chain if is_narrow(source.operands[0].type.element_type) else None
         if source.name not in _BETWEEN:
             break
+        value = source.operands[0]
     return None
 
 
