@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from faults import barriers, cpu, gpu, loop, pieces
+from faults import COPY, COPY_WAIT, MMA, barriers, cpu, gpu, loop, pieces, roles
 from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
@@ -42,6 +42,32 @@ def test_how_much_of_a_scope_others_hide() -> None:
     assert 37 / 40 <= copies < 1  # the last three iterations have none under way
     assert measured("min_overlap", raw, scope="wait dot", hidden_by="dots") == 1
     assert measured("min_overlap", raw, scope="nothing", hidden_by="dots") is None
+
+
+def test_what_hides_a_role_is_of_any_unit() -> None:
+    raw = roles(4)
+    for role in ("", "produce"):
+        found = measured("min_overlap", raw, scope="softmax", hidden_by="reduce", role=role)
+        assert found == 0.9
+    copies = {"scope": "copies", "hidden_by": "reduce"}
+    assert measured("min_overlap", raw, **copies, role="consume") is None
+    assert measured("min_overlap", raw, **copies, role="produce") == measured(
+        "min_overlap", raw, **copies)  # fmt: skip
+
+
+def test_dots_that_a_unit_does_itself_hide_copies() -> None:
+    raw = gpu([[(COPY, 0, 5), (MMA, 10, 100), (COPY_WAIT, 110, 10)]])
+    assert measured("min_overlap", raw, scope="copies", hidden_by="dots") == pytest.approx(
+        100 / 120
+    )
+    assert Run(raw).overlap["hidden"].tolist() == [pytest.approx(100 * 100 / 120)]
+
+
+def test_warps_that_have_no_records_are_not_idle() -> None:
+    """Of other roles, or since they were not sampled."""
+    assert measured("max_imbalance", roles(4), scope="reduce") == pytest.approx(430 / 415)
+    some = [unit if n < 2 else [] for n, unit in enumerate(barriers())]
+    assert measured("max_imbalance", gpu(some), scope="reduce") == pytest.approx(1, abs=0.01)
 
 
 def test_the_order_of_phases() -> None:
