@@ -95,7 +95,7 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
     "shared memory limits": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
                              lambda: gpu(loads(40)), "limited by shared memory: 128 KB"),
     "registers limit": ("occupancy", lambda: gpu(loads(9000), shared=1024, registers=255,
-                                                  blocks_per_sm=8, lengths=[200_000] * 9),
+                                                  blocks_per_sm=8, lengths=[200_000] * 36),
                         lambda: gpu(loads(20), shared=1024, registers=255),
                         "limited by registers: 255"),
     "something else limits": ("occupancy", lambda: gpu(loads(1500), shared=1024),
@@ -323,6 +323,13 @@ def test_sampled_iterations_tell_what_all_tell() -> None:
     whole, some = (by_rule(gpu(units, body=5, every=every))["exposed"] for every in (1, 4))
     assert some.gain_ns == pytest.approx(whole.gain_ns, rel=0.05)
     assert some.numbers == pytest.approx(whole.numbers, rel=0.05)
+
+
+@pytest.mark.parametrize(("units", "capacity"), [(1, 0), (4, 0), (1, 60)])
+def test_a_pause_between_dots_is_one_of_a_program(units: int, capacity: int) -> None:
+    """Whether one warp or several have dots, and records were lost or not."""
+    found = by_rule(gpu(loop(gap=120) * units, capacity=capacity))["dot-gaps"]
+    assert found.numbers["gap_ns"] == pytest.approx(122, abs=1)
 
 
 def test_dots_of_some_iterations_say_nothing_of_pauses() -> None:

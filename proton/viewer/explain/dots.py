@@ -30,6 +30,7 @@ class DotGaps:
 
     programs: int
     visits: int
+    pauses: float  # between dots
     time_ns: float
     head_ns: float
     gaps_ns: float
@@ -82,6 +83,7 @@ def dot_gaps(kernel: KernelView) -> DotGaps | None:
     return DotGaps(
         programs=used.size,
         visits=first.size,
+        pauses=scale * gap_from.size,
         time_ns=float((axis.end - axis.begin).sum()),
         head_ns=float(head.sum()) - unseen,
         gaps_ns=scale * gaps_ns,
