@@ -20,6 +20,7 @@ from faults import (
     pieces,
     roles,
     sampled,
+    tiles,
     with_flops,
 )
 from synthetic import gpu_run, pieces_run, random_run
@@ -323,6 +324,24 @@ def test_sampled_iterations_tell_what_all_tell() -> None:
     whole, some = (by_rule(gpu(units, body=5, every=every))["exposed"] for every in (1, 4))
     assert some.gain_ns == pytest.approx(whole.gain_ns, rel=0.05)
     assert some.numbers == pytest.approx(whole.numbers, rel=0.05)
+
+
+def test_a_loop_for_each_of_several_tiles_tells_what_one_tells() -> None:
+    one, eight = ({f.rule: f for f in Run(
+        gpu(tiles(loop(stages=2), count), body=4, trips=40, spills=24)).findings
+    } for count in (1, 8))  # fmt: skip
+    assert eight["copies"].sentence.split(" take as")[0] == (
+        "each iteration waits 498 ns of 929 ns for copies: they are issued 1 iteration ahead and"
+    )
+    assert eight["copies"].gain_ns / 8 == pytest.approx(one["copies"].gain_ns, rel=0.1)
+    assert [f["spills"].numbers["iterations"] for f in (one, eight)] == [40, 320]
+    assert eight["spills"].gain_ns / 8 == pytest.approx(one["spills"].gain_ns, rel=0.01)
+
+
+def test_sampled_iterations_count_for_spills_as_all_do() -> None:
+    found = [by_rule(gpu(loop(softmax=100), spills=24, body=5, every=every))["spills"]
+             for every in (1, 4)]  # fmt: skip
+    assert found[0].numbers["iterations"] == found[1].numbers["iterations"] == 40
 
 
 @pytest.mark.parametrize(("units", "capacity"), [(1, 0), (4, 0), (1, 60)])

@@ -373,6 +373,24 @@ class KernelView:
         """What recording adds to the duration of each of these slices."""
         return np.asarray(self.records.edge_cost_ns[self.records.track[rows]])
 
+    def iterations(self, rows: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """How many iterations of units there are some slices of, grouped by track, or how many
+        their weights stand for: as many as the scope has that most of a unit have. A loop that is
+        run again, as for the next tile, begins at 0 again."""
+        records = self.records
+        track, scope = records.track[rows].astype(np.int64), records.scope[rows]
+        order = np.lexsort((scope, track))  # and as they were
+        keys = np.stack([track[order], scope[order]])
+        is_scope = np.append(True, (np.diff(keys) != 0).any(0))[: order.size]
+        number = records.iteration[rows][order]
+        is_new = is_scope | np.append(True, np.diff(number) != 0)[: order.size]
+        of_scope = np.cumsum(is_scope) - 1
+        each = is_new * (1.0 if weight is None else weight[order])
+        counts = np.bincount(of_scope, each) if order.size else np.zeros(0)
+        unit = keys[0, is_scope]
+        heads = np.flatnonzero(np.diff(unit, prepend=NONE))
+        return float(np.maximum.reduceat(counts, heads).sum()) if heads.size else 0.0
+
     def error_ns(self, rows: np.ndarray) -> float:
         """How far times of these slices may be off."""
         return float(self.records.error_ns[rows].max(initial=0.0))
