@@ -351,6 +351,19 @@ def test_a_pause_between_dots_is_one_of_a_program(units: int, capacity: int) -> 
     assert found.numbers["gap_ns"] == pytest.approx(122, abs=1)
 
 
+def test_launches_of_other_sizes_are_not_at_stake() -> None:
+    few = cpu([400_000], launches=3)
+    rest = cpu([200_000] * 20, launches=2, begin=10_000_000)
+    few.launches += rest.launches
+    found = by_rule(few)["few-programs"]
+    assert found.gain_ns == pytest.approx(3 * 200_000)
+    assert found.visits == 3
+    tail = cpu([50_000] * 3, launches=2)
+    tail.launches += cpu([50_000] * 4, launches=3, begin=10_000_000).launches
+    assert "3 programs on 2 threads x 1 are 1.50 waves" in by_rule(tail)["tail"].sentence
+    assert by_rule(tail)["tail"].gain_ns == pytest.approx(2 * 25_000)
+
+
 def test_dots_of_some_iterations_say_nothing_of_pauses() -> None:
     """Those that a warp does itself, of each fourth iteration."""
     dots = [(faults.MMA, 400 * n, 390) for n in range(40)]
