@@ -351,6 +351,12 @@ def test_a_pause_between_dots_is_one_of_a_program(units: int, capacity: int) -> 
     assert found.numbers["gap_ns"] == pytest.approx(122, abs=1)
 
 
+def test_the_scope_of_a_long_program_is_a_part_of_its_time() -> None:
+    """... and not of what little of it is recorded."""
+    raw = gpu([[(faults.STEP, 0, 500), (faults.REDUCE, 4900, 100)]], lengths=[5000] * 11 + [25000])
+    assert "takes 25 us, 10 % of it in step" in by_rule(raw)["unequal-programs"].sentence
+
+
 def test_launches_of_other_sizes_are_not_at_stake() -> None:
     few = cpu([400_000], launches=3)
     rest = cpu([200_000] * 20, launches=2, begin=10_000_000)
@@ -362,6 +368,11 @@ def test_launches_of_other_sizes_are_not_at_stake() -> None:
     tail.launches += cpu([50_000] * 4, launches=3, begin=10_000_000).launches
     assert "3 programs on 2 threads x 1 are 1.50 waves" in by_rule(tail)["tail"].sentence
     assert by_rule(tail)["tail"].gain_ns == pytest.approx(2 * 25_000)
+
+
+def test_programs_that_all_run_at_once_gain_nothing_of_more_room() -> None:
+    raw = gpu(loads(1500), shared=128 * 1024, lengths=[50_000] * 4)
+    assert "occupancy" not in by_rule(raw)
 
 
 def test_dots_of_some_iterations_say_nothing_of_pauses() -> None:

@@ -93,14 +93,15 @@ def _lengths(kernel: KernelView, numbers: np.ndarray) -> np.ndarray:
 
 
 def _largest(kernel: KernelView, program: int) -> tuple[str, float]:
-    """The scope with most time of its own in a program, and its part of what is recorded there."""
+    """The scope with most time of its own in a program, and its part of the units' time there."""
     subject, records = kernel.subject, kernel.records
     rows = kernel.rows[records.tracks.row[records.track[kernel.rows]] == program]
     if not rows.size:
         return "", 0.0
     sums = np.bincount(records.scope[rows], subject.self_ns[rows] * subject.weight[rows])
     worst = int(np.argmax(sums))
-    return subject.scopes[worst].path, float(sums[worst]) / max(float(sums.sum()), 1.0)
+    whole = kernel.unit_ns(np.unique(records.track[rows]))
+    return subject.scopes[worst].path, float(sums[worst]) / max(whole, float(sums.sum()), 1.0)
 
 
 RULE = Rule(name="unequal-programs", about="launches that wait for few long programs", find=find)
