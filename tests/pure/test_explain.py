@@ -375,6 +375,21 @@ def test_programs_that_all_run_at_once_gain_nothing_of_more_room() -> None:
     assert "occupancy" not in by_rule(raw)
 
 
+def test_programs_without_records_cost_none() -> None:
+    units = [[(faults.STEP, 20 * n, 20) for n in range(500)]]
+    every, fourth = (by_rule(gpu(units, cost=12.0, recorded=n)) for n in (1, 4))
+    assert every["fine-scopes"].numbers["cost_percent"] == pytest.approx(60)
+    half = by_rule(gpu(units, cost=12.0, recorded=2))["fine-scopes"]
+    assert half.numbers["cost_percent"] == pytest.approx(30)
+    assert fourth["fine-scopes"].numbers["cost_percent"] == pytest.approx(15)
+
+
+def test_of_some_warps_none_is_the_last() -> None:
+    run = Run(gpu(barriers(500), sample_warps=[0, 1, 2]))
+    assert not [f for f in run.findings if f.rule == "late-warp"]
+    assert "a session without sample_warps" in [u.option for u in run.findings.unrecorded]
+
+
 def test_dots_of_some_iterations_say_nothing_of_pauses() -> None:
     """Those that a warp does itself, of each fourth iteration."""
     dots = [(faults.MMA, 400 * n, 390) for n in range(40)]
