@@ -6,7 +6,20 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from faults import COPY, COPY_WAIT, MMA, barriers, cpu, gpu, loop, pieces, roles
+from faults import (
+    COPY,
+    COPY_WAIT,
+    MMA,
+    REDUCE,
+    SOFTMAX,
+    barriers,
+    cpu,
+    gpu,
+    loop,
+    pieces,
+    roles,
+    tiles,
+)
 from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
@@ -75,6 +88,18 @@ def test_the_order_of_phases() -> None:
     assert measured("order", raw, order=("scores", "softmax")) == 0
     assert measured("order", raw, order=("softmax", "scores")) == 20 * 8 * 5
     assert measured("order", raw, order=("no", "such")) is None
+
+
+def test_the_order_of_phases_in_a_loop_that_begins_again() -> None:
+    """The fourth of four iterations, the last of the second run, is the wrong way round."""
+    unit = [(SOFTMAX, 0, 10), (REDUCE, 20, 10)]
+    units = tiles([unit], 4)
+    units[0][-2:] = [(REDUCE, 90, 5), (SOFTMAX, 95, 5)]
+    for trips in (0, 2):
+        raw = gpu(units, body=2, trips=trips)
+        assert measured("order", raw, order=("softmax", "reduce")) == 8 * 5
+    raw = gpu(tiles([unit], 4), body=2, trips=2)
+    assert measured("order", raw, order=("softmax", "reduce")) == 0
 
 
 def test_visits_are_counted_and_not_pieces() -> None:

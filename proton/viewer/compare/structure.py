@@ -186,25 +186,39 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
         if (tiles := records.tile) is None:
             return []
         of = tiles
-    first: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    first: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     is_any = False
     for place, name in enumerate(asked.order):
         rows = _rows(view, name, asked)
         is_any |= bool(rows.size)
         rows = rows[of[rows] != NO_TILE] if asked.per == TILE else rows
-        keys = records.track[rows].astype(np.int64), of[rows]
-        order = np.lexsort((records.start_ns[rows], keys[1], keys[0]))
-        track, iteration = (key[order] for key in keys)
+        turn = np.zeros(rows.size, np.int64) if asked.per == TILE else _turns(view, rows)
+        keys = np.stack([records.track[rows], of[rows], turn])
+        order = np.lexsort((records.start_ns[rows], *keys[::-1]))
+        keys = keys[:, order]
         heads = np.ones(order.size, bool)
-        heads[1:] = (track[1:] != track[:-1]) | (iteration[1:] != iteration[:-1])
+        heads[1:] = (np.diff(keys) != 0).any(0)
         starts = records.start_ns[rows][order][heads]
-        for t, i, start in zip(track[heads].tolist(), iteration[heads].tolist(), starts.tolist(),
-                               strict=True):  # fmt: skip
-            first.setdefault((t, i), []).append((place, start))
+        for key, start in zip(keys[:, heads].T.tolist(), starts.tolist(), strict=True):
+            first.setdefault(tuple(key), []).append((place, start))
     for phases in first.values():
         times = [start for _, start in phases]
         found += times != sorted(times)
     return [float(found)] if is_any else []
+
+
+def _turns(view: KernelView, rows: np.ndarray) -> np.ndarray:
+    """Of slices, how often the loop around their scope had begun again: its iterations then do."""
+    records, found = view.records, np.zeros(rows.size, np.int64)
+    order = np.lexsort((rows, records.scope[rows], records.track[rows]))
+    scope, track, number = (column[rows][order] for column in (
+        records.scope, records.track, records.iteration))  # fmt: skip
+    is_head = np.ones(rows.size, bool)
+    is_head[1:] = (np.diff(scope) != 0) | (np.diff(track) != 0)
+    begins = np.append(False, np.diff(number) < 0)[: rows.size] & ~is_head
+    count = np.cumsum(begins)
+    found[order] = count - count[np.maximum.accumulate(np.where(is_head, np.arange(rows.size), 0))]
+    return found
 
 
 def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
