@@ -370,6 +370,21 @@ def test_launches_of_other_sizes_are_not_at_stake() -> None:
     assert by_rule(tail)["tail"].gain_ns == pytest.approx(2 * 25_000)
 
 
+def test_launches_of_other_sizes_are_neither_unequal_nor_a_slow_start() -> None:
+    raw = cpu([90_000] * 5 + [700_000], launches=3)
+    whole = by_rule(raw)["unequal-programs"]
+    raw.launches += cpu([90_000] * 400, launches=2, begin=10_000_000).launches
+    assert "unequal-programs" not in by_rule(raw)  # they are 1 % of the time
+    raw = cpu([90_000] * 5 + [700_000], launches=3)
+    raw.launches += cpu([90_000] * 12, launches=2, begin=10_000_000).launches
+    found = by_rule(raw)["unequal-programs"]
+    assert found.sentence == whole.sentence
+    assert found.gain_ns == pytest.approx(whole.gain_ns)
+    first = cpu([9000] * 40, launches=1)
+    first.launches += cpu([9000] * 4, launches=5, begin=10_000_000).launches
+    assert "first-launch" not in by_rule(first)
+
+
 def test_programs_that_all_run_at_once_gain_nothing_of_more_room() -> None:
     raw = gpu(loads(1500), shared=128 * 1024, lengths=[50_000] * 4)
     assert "occupancy" not in by_rule(raw)

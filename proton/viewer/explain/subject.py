@@ -214,9 +214,15 @@ class KernelView:
         return np.asarray(self.subject.launch_ns[self.launches], np.float64)
 
     @cached_property
+    def of_first_grid(self) -> np.ndarray:
+        """Of each launch whether it has the grid of the first."""
+        grids = [self.subject.tables.raw.launches[n].grid for n in self.launches.tolist()]
+        return np.array([grid == grids[0] for grid in grids], bool)
+
+    @cached_property
     def start_ns(self) -> float:
-        """What the first launch took beyond the others, where it stands out; else 0."""
-        others = self.launch_ns[1:]
+        """What the first launch took beyond the others of its grid, where it stands out; else 0."""
+        others = self.launch_ns[1:][self.of_first_grid[1:]]
         is_slow = others.size > 2 and self.launch_ns[0] > SLOW_START * max(others.max(), 1.0)
         return float(self.launch_ns[0] - np.median(others)) if is_slow else 0.0
 
