@@ -29,9 +29,9 @@ from test_cli import call
 from proton.base.errors import ProtonError
 from proton.trace.model import HostSlice, RawRun
 from proton.viewer import Run
-from proton.viewer.explain import rules
 from proton.viewer.explain.explanation import basis, command
 from proton.viewer.explain.finding import Finding
+from proton.viewer.explain.rule import rules
 from proton.viewer.explain.subject import KernelView
 
 Make = Callable[[], RawRun]

@@ -35,8 +35,7 @@ from proton.base.words import did_you_mean
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.tiles import FIELD as TILE
 from proton.trace.tiles import NO_TILE
-from proton.viewer.explain.dots import is_dot
-from proton.viewer.explain.subject import KernelView, per_launch
+from proton.viewer.explain.subject import KernelView, is_dot, per_launch
 from proton.viewer.tables.critical import shares
 from proton.viewer.tables.flights import ISSUE
 from proton.viewer.tables.waiting import union

@@ -57,6 +57,11 @@ class ProgramTimes:
 LEAST_CYCLES = 12
 
 
+def is_dot(scope: Scope) -> bool:
+    """Whether slices of a scope are dots that their unit does itself."""
+    return scope.work == "dots" and scope.kind == "slice"
+
+
 class Subject:
     """A run, as rules see it."""
 
