@@ -30,6 +30,7 @@ from proton.trace.model import ROLES, PayloadField, RawRun, Scope
 from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
+from proton.viewer.compare.measure import until_sure
 from proton.viewer.compare.report import finding_table, junit, report_json
 from proton.viewer.compare.structure import MEASURES, Asked, unknown
 from proton.viewer.explain.subject import Subject
@@ -271,6 +272,17 @@ def test_what_was_not_recorded_is_inconclusive() -> None:
     raw.kernels[0].options.pop("spills")
     ((status, reason),) = verdicts([raw], max_spills=0)
     assert (status, "nothing of the kind" in reason) == (Status.INCONCLUSIVE, True)
+
+
+def test_what_no_run_has_asks_for_no_more_of_them() -> None:
+    """... but a wait that varies does."""
+    sides = Side.of([Run(cpu([4000] * 4))]), None
+    for limit, looks in ({"max_registers": 8}, 1), ({"scope": "step", "max_share": 0.5}, 3):
+        rules = Budgets(budgets=(Budget(**limit),))
+        more = list[range]()
+        reports = list(until_sure(rules, [1, 2, 3], more.append, lambda: sides))
+        assert [report.status for _, report in reports] == [Status.INCONCLUSIVE] * looks
+        assert len(more) == looks
 
 
 @pytest.mark.parametrize(
