@@ -309,13 +309,13 @@ def _rows(report: Report) -> list[list[str]]:
 
 def _text(report: Report, sides: tuple[Side, Side | None]) -> str:
     """Why a test fails: the rules, and what changed besides."""
-    from proton.viewer.compare import Status, diff
+    from proton.viewer.compare import diff
     from proton.viewer.compare.report import NUMBERS, change_table, finding_table, headline
 
     text = f"{headline(report)}\n\n{_table(*finding_table(report), NUMBERS)}"
     if sides[1] is not None:
         text += f"\nall scopes:\n\n{_table(*change_table(diff(sides[1], sides[0])), NUMBERS)}"
-    if report.status is Status.INCONCLUSIVE:
+    if report.is_open:
         text += "\nMore processes would tell: --proton-most. A kernel that is measured beside, as "
         text += "reference=, makes fewer do."
     return text

@@ -80,11 +80,14 @@ def gpu(
     body: int = 1,
     sms: int = SMS,
     capacity: int = 0,
+    trips: int = 0,
+    recorded: int = 1,
     **options: Any,
 ) -> RawRun:
     """Launches of programs with these units, an SM after the other; `lengths` are those of the
-    programs, two waves of equal ones unless told otherwise; `body` slices are an iteration, and by
-    `every` only the slices of some have records.
+    programs, two waves of equal ones unless told otherwise; `body` slices are an iteration, which
+    begin at 0 again after so many `trips`. By `every` only the slices of some have records, and
+    only one program of so many that are `recorded`.
     Launches are `slower` by factors, and have `rates`, ns a cycle. Of a unit `capacity` records are
     kept, or all."""
     chip = Chip(random.Random(1), sms=sms, resolution=1)
@@ -105,10 +108,11 @@ def gpu(
             sm = min(range(sms), key=lambda n: free[n])
             begin, scale = free[sm], factor * length / whole
             records = [[Record(round(begin + scale * start), round(begin + scale * (start + dur)),
-                               scope, 0, None if scope == STORE else k // body)
+                               scope, 0, None if scope == STORE else
+                               k // body % trips if trips else k // body)
                         for k, (scope, start, dur) in enumerate(unit)
                         if table[scope].kind != "slice" or k // body % every == 0]
-                       for unit in units]  # fmt: skip
+                       if len(programs) % recorded == 0 else [] for unit in units]  # fmt: skip
             free[sm] = round(begin + scale * whole)
             programs.append(chip.program(sm, begin, free[sm], rate, records))
         call = ORIGIN_NS + now - 5000, ORIGIN_NS + now - 1000
@@ -224,6 +228,13 @@ def loop(
     return [unit]
 
 
+def tiles(units: list[list[Slice]], count: int) -> list[list[Slice]]:
+    """Programs that do it for so many tiles, one after another."""
+    whole = max(start + dur for unit in units for _, start, dur in unit)
+    return [[(scope, n * whole + start, dur) for n in range(count) for scope, start, dur in unit]
+            for unit in units]  # fmt: skip
+
+
 def barriers(late: int = 0, units: int = 4, turns: int = 12, work: int = 1000) -> list[list[Slice]]:
     """Warps that meet again and again; the third (of two the second) takes longer over its sum."""
     found: list[list[Slice]] = [[] for _ in range(units)]
@@ -306,21 +317,22 @@ def cpu(
     first: float = 1.0,
     slice_cost: float = 0.0,
     late: int = 0,
+    begin: int = 10_000,
     **options: Any,
 ) -> RawRun:
     """Launches on a CPU: programs of these lengths, each on the thread that is free first, in steps
     of equal length. Of more threads `late` ones came when nothing was left."""
     owner = kernel(name="add", table=(TABLE[STEP],))
     owner = replace(owner, options={**owner.options, **options})
-    found, now = list[Launch](), 10_000
+    found, now = list[Launch](), begin
     for number in range(launches):
         free, written = [now] * threads, []
         for length in programs:
             thread = min(range(threads), key=lambda n: free[n])
             length = round(length * (first if number == 0 else 1.0))
-            begin, each = free[thread], length / steps
-            records = [Record(ticks(round(begin + k * each)), ticks(round(begin + (k + 1) * each)),
-                              iteration=k) for k in range(steps)]  # fmt: skip
+            first_ns, each = free[thread], length / steps
+            edges = [ticks(round(first_ns + k * each)) for k in range(steps + 1)]
+            records = [Record(*edges[k : k + 2], iteration=k) for k in range(steps)]
             written.append(Written([records], thread=thread))
             free[thread] += length
         end = max(free)

@@ -20,6 +20,7 @@ from faults import (
     pieces,
     roles,
     sampled,
+    tiles,
     with_flops,
 )
 from synthetic import gpu_run, pieces_run, random_run
@@ -28,9 +29,9 @@ from test_cli import call
 from proton.base.errors import ProtonError
 from proton.trace.model import HostSlice, RawRun
 from proton.viewer import Run
-from proton.viewer.explain import rules
 from proton.viewer.explain.explanation import basis, command
 from proton.viewer.explain.finding import Finding
+from proton.viewer.explain.rule import rules
 from proton.viewer.explain.subject import KernelView
 
 Make = Callable[[], RawRun]
@@ -95,7 +96,7 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
     "shared memory limits": ("occupancy", lambda: gpu(loads(1500), shared=128 * 1024),
                              lambda: gpu(loads(40)), "limited by shared memory: 128 KB"),
     "registers limit": ("occupancy", lambda: gpu(loads(9000), shared=1024, registers=255,
-                                                  blocks_per_sm=8, lengths=[200_000] * 9),
+                                                  blocks_per_sm=8, lengths=[200_000] * 36),
                         lambda: gpu(loads(20), shared=1024, registers=255),
                         "limited by registers: 255"),
     "something else limits": ("occupancy", lambda: gpu(loads(1500), shared=1024),
@@ -323,6 +324,85 @@ def test_sampled_iterations_tell_what_all_tell() -> None:
     whole, some = (by_rule(gpu(units, body=5, every=every))["exposed"] for every in (1, 4))
     assert some.gain_ns == pytest.approx(whole.gain_ns, rel=0.05)
     assert some.numbers == pytest.approx(whole.numbers, rel=0.05)
+
+
+def test_a_loop_for_each_of_several_tiles_tells_what_one_tells() -> None:
+    one, eight = ({f.rule: f for f in Run(
+        gpu(tiles(loop(stages=2), count), body=4, trips=40, spills=24)).findings
+    } for count in (1, 8))  # fmt: skip
+    assert eight["copies"].sentence.split(" take as")[0] == (
+        "each iteration waits 498 ns of 929 ns for copies: they are issued 1 iteration ahead and"
+    )
+    assert eight["copies"].gain_ns / 8 == pytest.approx(one["copies"].gain_ns, rel=0.1)
+    assert [f["spills"].numbers["iterations"] for f in (one, eight)] == [40, 320]
+    assert eight["spills"].gain_ns / 8 == pytest.approx(one["spills"].gain_ns, rel=0.01)
+
+
+def test_sampled_iterations_count_for_spills_as_all_do() -> None:
+    found = [by_rule(gpu(loop(softmax=100), spills=24, body=5, every=every))["spills"]
+             for every in (1, 4)]  # fmt: skip
+    assert found[0].numbers["iterations"] == found[1].numbers["iterations"] == 40
+
+
+@pytest.mark.parametrize(("units", "capacity"), [(1, 0), (4, 0), (1, 60)])
+def test_a_pause_between_dots_is_one_of_a_program(units: int, capacity: int) -> None:
+    """Whether one warp or several have dots, and records were lost or not."""
+    found = by_rule(gpu(loop(gap=120) * units, capacity=capacity))["dot-gaps"]
+    assert found.numbers["gap_ns"] == pytest.approx(122, abs=1)
+
+
+def test_the_scope_of_a_long_program_is_a_part_of_its_time() -> None:
+    """... and not of what little of it is recorded."""
+    raw = gpu([[(faults.STEP, 0, 500), (faults.REDUCE, 4900, 100)]], lengths=[5000] * 11 + [25000])
+    assert "takes 25 us, 10 % of it in step" in by_rule(raw)["unequal-programs"].sentence
+
+
+def test_launches_of_other_sizes_are_not_at_stake() -> None:
+    few = cpu([400_000], launches=3)
+    rest = cpu([200_000] * 20, launches=2, begin=10_000_000)
+    few.launches += rest.launches
+    found = by_rule(few)["few-programs"]
+    assert found.gain_ns == pytest.approx(3 * 200_000)
+    assert found.visits == 3
+    tail = cpu([50_000] * 3, launches=2)
+    tail.launches += cpu([50_000] * 4, launches=3, begin=10_000_000).launches
+    assert "3 programs on 2 threads x 1 are 1.50 waves" in by_rule(tail)["tail"].sentence
+    assert by_rule(tail)["tail"].gain_ns == pytest.approx(2 * 25_000)
+
+
+def test_launches_of_other_sizes_are_neither_unequal_nor_a_slow_start() -> None:
+    raw = cpu([90_000] * 5 + [700_000], launches=3)
+    whole = by_rule(raw)["unequal-programs"]
+    raw.launches += cpu([90_000] * 400, launches=2, begin=10_000_000).launches
+    assert "unequal-programs" not in by_rule(raw)  # they are 1 % of the time
+    raw = cpu([90_000] * 5 + [700_000], launches=3)
+    raw.launches += cpu([90_000] * 12, launches=2, begin=10_000_000).launches
+    found = by_rule(raw)["unequal-programs"]
+    assert found.sentence == whole.sentence
+    assert found.gain_ns == pytest.approx(whole.gain_ns)
+    first = cpu([9000] * 40, launches=1)
+    first.launches += cpu([9000] * 4, launches=5, begin=10_000_000).launches
+    assert "first-launch" not in by_rule(first)
+
+
+def test_programs_that_all_run_at_once_gain_nothing_of_more_room() -> None:
+    raw = gpu(loads(1500), shared=128 * 1024, lengths=[50_000] * 4)
+    assert "occupancy" not in by_rule(raw)
+
+
+def test_programs_without_records_cost_none() -> None:
+    units = [[(faults.STEP, 20 * n, 20) for n in range(500)]]
+    every, fourth = (by_rule(gpu(units, cost=12.0, recorded=n)) for n in (1, 4))
+    assert every["fine-scopes"].numbers["cost_percent"] == pytest.approx(60)
+    half = by_rule(gpu(units, cost=12.0, recorded=2))["fine-scopes"]
+    assert half.numbers["cost_percent"] == pytest.approx(30)
+    assert fourth["fine-scopes"].numbers["cost_percent"] == pytest.approx(15)
+
+
+def test_of_some_warps_none_is_the_last() -> None:
+    run = Run(gpu(barriers(500), sample_warps=[0, 1, 2]))
+    assert not [f for f in run.findings if f.rule == "late-warp"]
+    assert "a session without sample_warps" in [u.option for u in run.findings.unrecorded]
 
 
 def test_dots_of_some_iterations_say_nothing_of_pauses() -> None:

@@ -116,7 +116,7 @@ def test_the_page_has_both_timelines_on_one_scale(viewer, sides, budgets, tmp_pa
     ):
         assert viewer(*words, "--picture", page)[0] in (0, 1)
         text = page.read_text()
-        assert "<td>+10.0 %" in text
+        assert "<td class=number>+10.0 %" in text  # which does not break ahead of its unit
         frames = [html.unescape(f) for f in re.findall('<iframe srcdoc="([^"]*)"', text)]
         assert len(frames) == 2
         views = [json.loads(re.findall(r'"view": (\[[^]]*\])', frame)[0]) for frame in frames]

@@ -6,7 +6,20 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from faults import barriers, cpu, gpu, loop, pieces
+from faults import (
+    COPY,
+    COPY_WAIT,
+    MMA,
+    REDUCE,
+    SOFTMAX,
+    barriers,
+    cpu,
+    gpu,
+    loop,
+    pieces,
+    roles,
+    tiles,
+)
 from sides import raw_run
 from synthetic import Record, Written, kernel, pack_launch, run, ticks
 from test_cli import call
@@ -17,6 +30,7 @@ from proton.trace.model import ROLES, PayloadField, RawRun, Scope
 from proton.viewer import Run
 from proton.viewer.compare import Budgets, Side, Status, check
 from proton.viewer.compare.budget import Budget, BudgetError, budgets_of, parse
+from proton.viewer.compare.measure import until_sure
 from proton.viewer.compare.report import finding_table, junit, report_json
 from proton.viewer.compare.structure import MEASURES, Asked, unknown
 from proton.viewer.explain.subject import Subject
@@ -44,11 +58,49 @@ def test_how_much_of_a_scope_others_hide() -> None:
     assert measured("min_overlap", raw, scope="nothing", hidden_by="dots") is None
 
 
+def test_what_hides_a_role_is_of_any_unit() -> None:
+    raw = roles(4)
+    for role in ("", "produce"):
+        found = measured("min_overlap", raw, scope="softmax", hidden_by="reduce", role=role)
+        assert found == 0.9
+    copies = {"scope": "copies", "hidden_by": "reduce"}
+    assert measured("min_overlap", raw, **copies, role="consume") is None
+    assert measured("min_overlap", raw, **copies, role="produce") == measured(
+        "min_overlap", raw, **copies)  # fmt: skip
+
+
+def test_dots_that_a_unit_does_itself_hide_copies() -> None:
+    raw = gpu([[(COPY, 0, 5), (MMA, 10, 100), (COPY_WAIT, 110, 10)]])
+    assert measured("min_overlap", raw, scope="copies", hidden_by="dots") == pytest.approx(
+        100 / 120
+    )
+    assert Run(raw).overlap["hidden"].tolist() == [pytest.approx(100 * 100 / 120)]
+
+
+def test_warps_that_have_no_records_are_not_idle() -> None:
+    """Of other roles, or since they were not sampled."""
+    assert measured("max_imbalance", roles(4), scope="reduce") == pytest.approx(430 / 415)
+    some = [unit if n < 2 else [] for n, unit in enumerate(barriers())]
+    assert measured("max_imbalance", gpu(some), scope="reduce") == pytest.approx(1, abs=0.01)
+
+
 def test_the_order_of_phases() -> None:
     raw = gpu(pieces(100), body=3)
     assert measured("order", raw, order=("scores", "softmax")) == 0
     assert measured("order", raw, order=("softmax", "scores")) == 20 * 8 * 5
     assert measured("order", raw, order=("no", "such")) is None
+
+
+def test_the_order_of_phases_in_a_loop_that_begins_again() -> None:
+    """The fourth of four iterations, the last of the second run, is the wrong way round."""
+    unit = [(SOFTMAX, 0, 10), (REDUCE, 20, 10)]
+    units = tiles([unit], 4)
+    units[0][-2:] = [(REDUCE, 90, 5), (SOFTMAX, 95, 5)]
+    for trips in (0, 2):
+        raw = gpu(units, body=2, trips=trips)
+        assert measured("order", raw, order=("softmax", "reduce")) == 8 * 5
+    raw = gpu(tiles([unit], 4), body=2, trips=2)
+    assert measured("order", raw, order=("softmax", "reduce")) == 0
 
 
 def test_visits_are_counted_and_not_pieces() -> None:
@@ -220,6 +272,17 @@ def test_what_was_not_recorded_is_inconclusive() -> None:
     raw.kernels[0].options.pop("spills")
     ((status, reason),) = verdicts([raw], max_spills=0)
     assert (status, "nothing of the kind" in reason) == (Status.INCONCLUSIVE, True)
+
+
+def test_what_no_run_has_asks_for_no_more_of_them() -> None:
+    """... but a wait that varies does."""
+    sides = Side.of([Run(cpu([4000] * 4))]), None
+    for limit, looks in ({"max_registers": 8}, 1), ({"scope": "step", "max_share": 0.5}, 3):
+        rules = Budgets(budgets=(Budget(**limit),))
+        more = list[range]()
+        reports = list(until_sure(rules, [1, 2, 3], more.append, lambda: sides))
+        assert [report.status for _, report in reports] == [Status.INCONCLUSIVE] * looks
+        assert len(more) == looks
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ class Verdict:
     source: tuple[str, int] = ("", 0)
     measured: tuple[float, ...] = ()  # a measure of structure, of each process
     value: str = ""  # their median, with its unit
+    is_final: bool = False  # whether more processes would say the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +92,12 @@ class Report:
         """The worst of all."""
         found = [f.status for f in self.findings if f.status is not Status.SKIPPED]
         return min(found, key=WORST_FIRST.index, default=Status.PASS)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is inconclusive, and more processes may tell."""
+        left = self.having(Status.INCONCLUSIVE) if self.status is Status.INCONCLUSIVE else ()
+        return any(not finding.is_final for finding in left)
 
     def having(self, status: Status) -> list[Verdict]:
         """The findings of one status."""
@@ -187,7 +194,8 @@ def _findings(
     if group in both.vanished and group not in both.candidate.groups:
         change = both.lost(group, rule.stat, rule.reference)
         reason = "vanished: the baseline has it, the candidate does not"
-        return [Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change)]
+        return [Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change,
+                        is_final=True)]  # fmt: skip
     found = []
     if rule.max_regression is not None:
         change = both.change(group, rule.stat, error, rule.reference)
@@ -323,7 +331,8 @@ def _held(
     if len(values) < processes:
         why = next((value for value in found if isinstance(value, str)), NOTHING)
         reason = f"{processes - len(values)} of {processes} runs {why}"
-        return Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, limit=limit)
+        return Verdict(title=title, status=Status.INCONCLUSIVE, reason=reason, limit=limit,
+                       is_final=not values)  # fmt: skip
     middle = sorted(values)[len(values) // 2]
     if measure.is_exact:
         middle = max(values) if measure.is_most else min(values)

@@ -18,7 +18,7 @@ from proton.base.progress import StepCounter
 from proton.base.text import printable
 from proton.base.words import counted
 from proton.viewer.compare.budget import Budgets
-from proton.viewer.compare.check import Report, Status, check
+from proton.viewer.compare.check import Report, check
 from proton.viewer.compare.samples import SUFFIX, Side
 
 BASELINE, CANDIDATE = "baseline", "candidate"
@@ -131,7 +131,8 @@ def until_sure(
     more: Callable[[range], None],
     sides: Callable[[], tuple[Side, Side | None]],
 ) -> Iterator[tuple[int, Report]]:
-    """The check at each look, until one is conclusive. `more` measures further rounds."""
+    """The check at each look, until one is conclusive, or no more of them would make it so. `more`
+    measures further rounds."""
     begun = 0
     for rounds in looks:
         more(range(begun, rounds))
@@ -139,5 +140,5 @@ def until_sure(
         candidate, baseline = sides()
         report = check(candidate, baseline, budgets, looks=len(looks))
         yield rounds, report
-        if report.status is not Status.INCONCLUSIVE:
+        if not report.is_open:
             return

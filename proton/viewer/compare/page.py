@@ -12,6 +12,7 @@ from proton.base import markup
 from proton.viewer.compare.against import against
 from proton.viewer.compare.diff import Change
 from proton.viewer.compare.picture import svg
+from proton.viewer.compare.report import NUMBERS
 from proton.viewer.compare.samples import Process, Side
 from proton.viewer.pictures.notebook import framed
 from proton.viewer.pictures.page import to_page
@@ -27,7 +28,7 @@ body{margin:0;padding:10px 16px;font:13px system-ui,-apple-system,"Segoe UI",san
 h1{font-size:1.2em}h2{font-size:1em;margin:1.2em 0 .4em}
 table{border-collapse:collapse}td,th{padding:1px 12px 1px 0;text-align:left;font-weight:normal}
 th{opacity:.65}.slower,.regression{color:#dc2626}.faster,.pass{color:#16a34a}
-.wide{overflow-x:auto}svg{background:#fff;max-width:100%;height:auto}
+.number{white-space:nowrap}.wide{overflow-x:auto}svg{background:#fff;max-width:100%;height:auto}
 @media(prefers-color-scheme:dark){svg{filter:invert(.93) hue-rotate(180deg)}}
 .sides{display:grid;grid-template-columns:1fr 1fr;gap:12px}
 @media(max-width:900px){.sides{grid-template-columns:1fr}}
@@ -67,11 +68,13 @@ class ComparisonView:
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Rows in which words like "slower" are coloured."""
     head = "".join(f"<th>{markup.text(name)}" for name in columns)
-    body = "".join("<tr>" + "".join(map(_cell, row)) for row in rows)
+    body = "".join("<tr>" + "".join(map(_cell, row, columns)) for row in rows)
     return f"<table><tr>{head}{body}</table>"
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, column: str) -> str:
+    if column in NUMBERS:  # which do not end a line before their unit
+        return f"<td class=number>{markup.text(text)}"
     return f"<td{f' class={text}' if text in COLOURED else ''}>{markup.text(text)}"
 
 

@@ -35,7 +35,7 @@ from proton.base.words import did_you_mean
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.tiles import FIELD as TILE
 from proton.trace.tiles import NO_TILE
-from proton.viewer.explain.subject import KernelView, per_launch
+from proton.viewer.explain.subject import KernelView, is_dot, per_launch
 from proton.viewer.tables.critical import shares
 from proton.viewer.tables.flights import ISSUE
 from proton.viewer.tables.waiting import union
@@ -43,7 +43,8 @@ from proton.viewer.tables.waiting import union
 MOST_NAMES = 8  # that an error lists
 NOTHING = "have nothing of the kind on record"
 LOST = "lost records of each launch"
-WORK = ("copies", "dots")  # asynchronous work that `hidden_by` may name, in flight or not
+DOTS = "dots"
+WORK = ("copies", DOTS)  # asynchronous work that `hidden_by` may name, in flight or not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +140,13 @@ def _intervals(view: KernelView, name: str, asked: Asked) -> tuple[np.ndarray, .
     """(program, start, end) of the slices of scopes, and of flights of a kind of work or a name."""
     records, rows = view.records, _rows(view, name, asked)
     flights = records.flights
+    if name == DOTS:  # those that a unit does itself, too
+        dots = view.rows_where(np.array([is_dot(s) for s in view.subject.scopes], bool))
+        dots = dots[_is_meant(view, records.track[dots], asked)]
+        rows = np.union1d(rows, dots)
     of = [name in (s.work, s.queue) and s.kind == "issue" for s in view.subject.scopes]
     own = np.array(of, bool)[records.scope[flights.issue]] & np.isin(flights.issue, view.rows)
+    own &= _is_meant(view, records.track[flights.issue], asked)
     issue, wait = flights.issue[own], flights.wait[own]
     program = records.tracks.row[records.track[np.append(rows, issue)]]
     start = records.start_ns[np.append(rows, issue)]
@@ -148,8 +154,9 @@ def _intervals(view: KernelView, name: str, asked: Asked) -> tuple[np.ndarray, .
 
 
 def _overlap(view: KernelView, asked: Asked) -> Sequence[float]:
-    """Sums over programs, which lie one behind another on one axis."""
-    both = [_intervals(view, name, asked) for name in (asked.scope, asked.hidden_by)]
+    """Sums over programs, which lie one behind another on one axis. What hides a role's, or a
+    warp's, is of any unit."""
+    both = [_intervals(view, asked.scope, asked), _intervals(view, asked.hidden_by, Asked())]
     if not all(each[0].size for each in both):
         return [0.0] if both[0][0].size else []
     low = min(int(each[1].min()) for each in both)
@@ -178,25 +185,39 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
         if (tiles := records.tile) is None:
             return []
         of = tiles
-    first: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    first: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     is_any = False
     for place, name in enumerate(asked.order):
         rows = _rows(view, name, asked)
         is_any |= bool(rows.size)
         rows = rows[of[rows] != NO_TILE] if asked.per == TILE else rows
-        keys = records.track[rows].astype(np.int64), of[rows]
-        order = np.lexsort((records.start_ns[rows], keys[1], keys[0]))
-        track, iteration = (key[order] for key in keys)
+        turn = np.zeros(rows.size, np.int64) if asked.per == TILE else _turns(view, rows)
+        keys = np.stack([records.track[rows], of[rows], turn])
+        order = np.lexsort((records.start_ns[rows], *keys[::-1]))
+        keys = keys[:, order]
         heads = np.ones(order.size, bool)
-        heads[1:] = (track[1:] != track[:-1]) | (iteration[1:] != iteration[:-1])
+        heads[1:] = (np.diff(keys) != 0).any(0)
         starts = records.start_ns[rows][order][heads]
-        for t, i, start in zip(track[heads].tolist(), iteration[heads].tolist(), starts.tolist(),
-                               strict=True):  # fmt: skip
-            first.setdefault((t, i), []).append((place, start))
+        for key, start in zip(keys[:, heads].T.tolist(), starts.tolist(), strict=True):
+            first.setdefault(tuple(key), []).append((place, start))
     for phases in first.values():
         times = [start for _, start in phases]
         found += times != sorted(times)
     return [float(found)] if is_any else []
+
+
+def _turns(view: KernelView, rows: np.ndarray) -> np.ndarray:
+    """Of slices, how often the loop around their scope had begun again: its iterations then do."""
+    records, found = view.records, np.zeros(rows.size, np.int64)
+    order = np.lexsort((rows, records.scope[rows], records.track[rows]))
+    scope, track, number = (column[rows][order] for column in (
+        records.scope, records.track, records.iteration))  # fmt: skip
+    is_head = np.ones(rows.size, bool)
+    is_head[1:] = (np.diff(scope) != 0) | (np.diff(track) != 0)
+    begins = np.append(False, np.diff(number) < 0)[: rows.size] & ~is_head
+    count = np.cumsum(begins)
+    found[order] = count - count[np.maximum.accumulate(np.where(is_head, np.arange(rows.size), 0))]
+    return found
 
 
 def _visits(view: KernelView, asked: Asked) -> Sequence[float]:
@@ -237,9 +258,10 @@ def _imbalance(view: KernelView, asked: Asked) -> Sequence[float]:
     if asked.scope:
         if view.kernel.units == 1 and not view.on_gpu:
             return []  # a program of a CPU has no warps
-        rows = _rows(view, asked.scope, Asked())
+        rows = _rows(view, asked.scope, Asked(role=asked.role))
         unit = view.records.tracks.unit[view.records.track[rows]]
         busy = np.bincount(unit, view.subject.dur_ns[rows], view.kernel.units)
+        busy = busy[_takes_part(view, unit)]
         return [float(busy.max() / busy.mean())] if busy.any() else []
     programs, found = view.programs, []
     for part in per_launch(programs.launch):
@@ -247,6 +269,13 @@ def _imbalance(view: KernelView, asked: Asked) -> Sequence[float]:
         busy = np.bincount(of.ravel(), programs.dur_ns[part], places.size)
         found.append(float(busy.max() / busy.mean()) if busy.any() else 1.0)
     return [float(np.median(found))] if found else []
+
+
+def _takes_part(view: KernelView, unit: np.ndarray) -> np.ndarray:
+    """The units of a kernel that record, of the roles that some of these units have."""
+    units = np.unique(view.records.tracks.unit[view.tracks])
+    roles = np.array(view.kernel.roles or ("",) * view.kernel.units, object)
+    return units[np.isin(roles[units].astype(str), roles[unit].astype(str))]
 
 
 def _occupancy(view: KernelView, asked: Asked) -> Sequence[float]:

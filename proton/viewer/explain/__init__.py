@@ -9,4 +9,3 @@ from proton.viewer.explain.finding import Finding as Finding
 from proton.viewer.explain.finding import SliceToOpen as SliceToOpen
 from proton.viewer.explain.finding import Unrecorded as Unrecorded
 from proton.viewer.explain.rule import Rule as Rule
-from proton.viewer.explain.rule import rules as rules

@@ -9,6 +9,7 @@ With P programs of the mean length m on S places (SMs x the most programs that o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,11 @@ class Balance:
     def waves(self) -> np.ndarray:
         """How often all places were filled."""
         return self.programs / (self.places * self.most)
+
+    def by_size(self) -> Iterator[np.ndarray]:
+        """The rows of launches with equally many programs, which have one number of waves."""
+        for count in np.unique(self.programs).tolist():
+            yield np.flatnonzero(self.programs == count)
 
 
 def balance(kernel: KernelView) -> Balance:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton.trace.model import Scope
 from proton.viewer.explain.rules.utilization import GOOD
-from proton.viewer.explain.subject import KernelView
+from proton.viewer.explain.subject import KernelView, is_dot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +29,7 @@ class DotGaps:
 
     programs: int
     visits: int
+    pauses: float  # between dots
     time_ns: float
     head_ns: float
     gaps_ns: float
@@ -37,11 +37,6 @@ class DotGaps:
     dots_ns: float
     between: np.ndarray
     behind: np.ndarray
-
-
-def is_dot(scope: Scope) -> bool:
-    """Whether slices of a scope are dots that their unit does itself."""
-    return scope.work == "dots" and scope.kind == "slice"
 
 
 def samples_dots(kernel: KernelView) -> bool:
@@ -82,6 +77,7 @@ def dot_gaps(kernel: KernelView) -> DotGaps | None:
     return DotGaps(
         programs=used.size,
         visits=first.size,
+        pauses=scale * gap_from.size,
         time_ns=float((axis.end - axis.begin).sum()),
         head_ns=float(head.sum()) - unseen,
         gaps_ns=scale * gaps_ns,

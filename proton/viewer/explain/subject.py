@@ -57,6 +57,11 @@ class ProgramTimes:
 LEAST_CYCLES = 12
 
 
+def is_dot(scope: Scope) -> bool:
+    """Whether slices of a scope are dots that their unit does itself."""
+    return scope.work == "dots" and scope.kind == "slice"
+
+
 class Subject:
     """A run, as rules see it."""
 
@@ -214,9 +219,15 @@ class KernelView:
         return np.asarray(self.subject.launch_ns[self.launches], np.float64)
 
     @cached_property
+    def of_first_grid(self) -> np.ndarray:
+        """Of each launch whether it has the grid of the first."""
+        grids = [self.subject.tables.raw.launches[n].grid for n in self.launches.tolist()]
+        return np.array([grid == grids[0] for grid in grids], bool)
+
+    @cached_property
     def start_ns(self) -> float:
-        """What the first launch took beyond the others, where it stands out; else 0."""
-        others = self.launch_ns[1:]
+        """What the first launch took beyond the others of its grid, where it stands out; else 0."""
+        others = self.launch_ns[1:][self.of_first_grid[1:]]
         is_slow = others.size > 2 and self.launch_ns[0] > SLOW_START * max(others.max(), 1.0)
         return float(self.launch_ns[0] - np.median(others)) if is_slow else 0.0
 
@@ -372,6 +383,24 @@ class KernelView:
     def cost_ns(self, rows: np.ndarray) -> np.ndarray:
         """What recording adds to the duration of each of these slices."""
         return np.asarray(self.records.edge_cost_ns[self.records.track[rows]])
+
+    def iterations(self, rows: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """How many iterations of units there are some slices of, grouped by track, or how many
+        their weights stand for: as many as the scope has that most of a unit have. A loop that is
+        run again, as for the next tile, begins at 0 again."""
+        records = self.records
+        track, scope = records.track[rows].astype(np.int64), records.scope[rows]
+        order = np.lexsort((scope, track))  # and as they were
+        keys = np.stack([track[order], scope[order]])
+        is_scope = np.append(True, (np.diff(keys) != 0).any(0))[: order.size]
+        number = records.iteration[rows][order]
+        is_new = is_scope | np.append(True, np.diff(number) != 0)[: order.size]
+        of_scope = np.cumsum(is_scope) - 1
+        each = is_new * (1.0 if weight is None else weight[order])
+        counts = np.bincount(of_scope, each) if order.size else np.zeros(0)
+        unit = keys[0, is_scope]
+        heads = np.flatnonzero(np.diff(unit, prepend=NONE))
+        return float(np.maximum.reduceat(counts, heads).sum()) if heads.size else 0.0
 
     def error_ns(self, rows: np.ndarray) -> float:
         """How far times of these slices may be off."""

@@ -101,20 +101,12 @@ def _loop(kernel: KernelView) -> _Loop | None:
     return _Loop(
         iteration_ns=iteration,
         wait_ns=each * float(waited.mean()),
-        record_ns=float(kernel.record_ns(rows).sum()) / _iterations(kernel, rows),
+        record_ns=float(kernel.record_ns(rows).sum()) / max(kernel.iterations(rows), 1.0),
         dot_ns=_dot_ns(kernel, units),
         ahead=max(round(_ahead(kernel, waits, issue, wait) / each), 1) if early else 0,
         copy_ns=float(np.mean(records.end_ns[wait] - issued)),
         part=subject.total(waits, waited) / max(kernel.unit_ns(units), 1.0),
         waits=waits,
-    )
-
-
-def _iterations(kernel: KernelView, rows: np.ndarray) -> int:
-    """Of how many iterations of units there are some rows."""
-    records = kernel.records
-    return max(
-        np.unique(np.stack([records.track[rows], records.iteration[rows]]), axis=1).shape[1], 1
     )
 
 
@@ -127,7 +119,7 @@ def _dot_ns(kernel: KernelView, units: np.ndarray) -> float:
     issue, wait = flights.issue[own], flights.wait[own]
     span = records.end_ns[wait] - records.start_ns[issue]
     bound = 2 * subject.dur_ns[wait] > span
-    each = issue.size / _iterations(kernel, issue)
+    each = issue.size / max(kernel.iterations(np.sort(issue)), 1.0)
     return each * float(np.median(span[bound])) if bound.any() else 0.0
 
 

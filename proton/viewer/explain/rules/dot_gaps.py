@@ -32,7 +32,7 @@ def find(subject: Subject) -> Said:
         if part < LEAST_PART:
             continue
         issued = float(found.between[issues].sum())
-        each = left / max(found.visits - found.programs, 1)
+        each = left / max(found.pauses, 1.0)
         missing = [word for word in ("copies", "barriers") if not kernel.has(word)]
         yield Finding(
             rule=RULE.name,

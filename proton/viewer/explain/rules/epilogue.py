@@ -20,7 +20,7 @@ def find(subject: Subject) -> Said:
         if found is None or found.tail_ns < LEAST * found.time_ns:
             continue
         places = np.unique(kernel.programs.place).size * kernel.resident
-        if found.programs / len(kernel.launches) < 1.5 * places:
+        if kernel.programs.row.size / len(kernel.launches) < 1.5 * places:
             continue
         part = found.tail_ns / found.time_ns
         scope = int(np.argmax(found.behind))

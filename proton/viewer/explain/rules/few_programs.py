@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from proton.base.words import counted
 from proton.viewer.explain.balance import balance
-from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
+from proton.viewer.tables.first_view import typical
 
 LEAST = 0.25  # of the places without a program
 LEAST_NS = 100_000.0  # of a launch on the CPU: a shorter one is not worth a second thread
@@ -40,27 +42,34 @@ def find(subject: Subject) -> Said:
     """Kernels with too few programs."""
     for kernel in subject.kernels:
         found = balance(kernel)
-        is_short = not kernel.on_gpu and float(np.median(kernel.launch_ns)) < LEAST_NS
-        if not found.launch.size or is_short:
+        if not found.launch.size:
             continue
         device = subject.tables.raw.launches[kernel.typical_launch].device
         there = places(kernel, device if kernel.on_gpu else -1)
-        count = float(np.median(found.programs))
-        idle = 1 - count / there
-        if idle < LEAST:
+        times = subject.launch_ns[found.launch].astype(np.float64)
+        few: list[tuple[float, float, np.ndarray]] = []  # lost time, idle part, launches
+        for some in found.by_size():
+            is_short = not kernel.on_gpu and float(np.median(times[some])) < LEAST_NS
+            idle = 1 - int(found.programs[some[0]]) / there
+            if idle >= LEAST and not is_short:
+                few.append((idle * float(times[some].sum()), idle, some))
+        part = sum(lost for lost, _, _ in few) / max(float(times.sum()), 1.0)
+        if part < LEAST_PART:
             continue
+        _, idle, most = max(few, key=lambda each: each[0])
+        count = int(found.programs[most[0]])
         where = "SMs" if kernel.on_gpu else "threads"
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
-            sentence=f"a launch has {count:.0f} program{'s' * (count != 1)} for {there} {where}: "
+            sentence=f"a launch has {counted(count, 'program')} for {there} {where}: "
             f"{100 * idle:.0f} % of them have nothing to do",
-            gain_ns=kernel.time_ns * idle,
+            gain_ns=kernel.time_ns * part,
             advice=f"smaller blocks, for at least {there} programs; or split the sum of each "
             "program over several (split-K) and add their results",
-            visits=int(found.launch.size),
+            visits=sum(some.size for _, _, some in few),
             numbers={"programs": count, "places": there, "idle_percent": 100 * idle},
-            slices=kernel.open_launch(kernel.typical_launch),
+            slices=kernel.open_launch(int(found.launch[most[typical(times[most])]])),
         )
 
 

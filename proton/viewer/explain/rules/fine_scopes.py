@@ -22,7 +22,10 @@ def find(subject: Subject) -> Said:
     """Kernels whose short scopes cost too much."""
     records = subject.records
     for kernel in subject.kernels:
-        units = kernel.unit_ns()
+        ran = kernel.programs
+        some = np.isin(ran.row, records.tracks.row[kernel.tracks])  # by sample_programs not all
+        part_of = float(ran.dur_ns[some].sum()) / max(float(ran.dur_ns.sum()), 1.0)
+        units = kernel.unit_ns() / max(part_of, 1e-9)
         short: list[tuple[float, int, float]] = []  # cost, scope, time
         for scope, rows in kernel.scope_rows.items():
             each = kernel.record_ns(rows)

@@ -16,7 +16,8 @@ def find(subject: Subject) -> Said:
     for kernel in subject.kernels:
         if not kernel.start_ns:
             continue
-        first, typical = float(kernel.launch_ns[0]), float(np.median(kernel.launch_ns[1:]))
+        own = kernel.launch_ns[kernel.of_first_grid]
+        first, typical = float(own[0]), float(np.median(own[1:]))
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
@@ -26,7 +27,7 @@ def find(subject: Subject) -> Said:
             happens_once=True,
             advice="launch once before you measure; statistics of launches without the first "
             "(every_launch leaves it out)",
-            visits=kernel.launches.size,
+            visits=own.size,
             numbers={"first_ns": first, "others_ns": typical},
             slices=kernel.open_launch(int(kernel.launches[0])),
         )

@@ -43,6 +43,11 @@ def find(subject: Subject) -> Said:
                              needs="when each warp comes to a barrier",
                              option='auto="barriers"')  # fmt: skip
             continue
+        if "sample_warps" in kernel.kernel.options:
+            yield Unrecorded(rule=RULE.name, kernel=kernel.label,
+                             needs="when each warp comes to a barrier",
+                             option="a session without sample_warps")  # fmt: skip
+            continue
         barriers = np.array([scope.is_meeting for scope in subject.scopes], bool)
         rows = kernel.rows_where(barriers)
         found = [

@@ -61,10 +61,11 @@ def limits(kernel: KernelView) -> dict[str, int]:
 def _finding(kernel: KernelView, fit: int, rows: np.ndarray) -> Finding | None:
     subject = kernel.subject
     waited = subject.total(rows, subject.self_ns[rows]) / max(kernel.unit_ns(), 1.0)
-    waves = kernel.programs.row.size / max(len(kernel.launches), 1)
+    places = max(np.unique(kernel.programs.place).size, 1)
+    programs = kernel.programs.row.size / max(len(kernel.launches), 1) / places  # of an SM
     busy = 1 - waited**fit
     gain = kernel.time_ns * (1 - busy / (1 - waited ** (fit + 1))) if waited < 1 else 0.0
-    if gain < LEAST_PART * kernel.time_ns or waves <= fit:
+    if gain < LEAST_PART * kernel.time_ns or programs <= fit:
         return None
     iteration, dots = iteration_and_dots(kernel, rows)
     gain = min(gain, kernel.time_ns * (1 - dots / iteration)) if dots else gain

@@ -54,9 +54,8 @@ def _cost(kernel: KernelView, spilled: int) -> tuple[float, float]:
     some = kernel.rows[records.iteration[kernel.rows] != NONE]
     rounds = 1.0
     if some.size:
-        pairs = np.unique(np.stack([records.track[some], records.iteration[some]]), axis=1)
-        seen = pairs.shape[1] / np.unique(pairs[0]).size
-        rounds = seen * float(kernel.subject.weight[some].mean())
+        units = np.unique(records.track[some]).size
+        rounds = kernel.iterations(some, kernel.subject.weight[some]) / units
     warps = kernel.kernel.units * kernel.kernel.unit_warps
     cycles = CYCLES * ACCESSES * spilled * warps * kernel.resident * rounds
     return cycles * kernel.cycle_ns * kernel.tracks.size, rounds

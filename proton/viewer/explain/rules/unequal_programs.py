@@ -14,9 +14,10 @@ import numpy as np
 from proton.base.units import duration
 from proton.base.words import counted
 from proton.viewer.explain.balance import Balance, balance
-from proton.viewer.explain.finding import Finding, Said
+from proton.viewer.explain.finding import LEAST_PART, Finding, Said
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject
+from proton.viewer.tables.first_view import typical
 
 LEAST = 0.15  # of a launch
 NAMED = 3  # programs
@@ -36,16 +37,24 @@ def find(subject: Subject) -> Said:
 
 def _finding(kernel: KernelView, found: Balance) -> Finding | None:
     programs = kernel.programs
-    own = np.flatnonzero(programs.launch == kernel.typical_launch)
-    dur = _lengths(kernel, programs.number[own])
-    if dur.size < 2 or dur.max() < LONG * np.median(dur):
-        return None
     places = int((found.places * found.most).max())
     if not kernel.on_gpu:  # another thread may have come too late for all of them
         places = max(places, kernel.subject.threads)
-    part = idle(dur, places)
-    if part < LEAST:
+    times = kernel.subject.launch_ns[found.launch].astype(np.float64)
+    unequal: list[tuple[float, float, np.ndarray]] = []  # lost time, idle part, launches
+    for some in found.by_size():
+        _, dur = _lengths(kernel, found.launch[some])
+        if dur.size >= 2 and dur.max() >= LONG * np.median(dur):
+            part = idle(dur, places)
+            unequal += [(part * float(times[some].sum()), part, some)] if part >= LEAST else []
+    lost = sum(each for each, _, _ in unequal) / max(float(times.sum()), 1.0)
+    if lost < LEAST_PART:
         return None
+    _, part, some = max(unequal, key=lambda each: each[0])
+    launch = int(found.launch[some[typical(times[some])]])
+    own = np.flatnonzero(programs.launch == launch)
+    number, length = _lengths(kernel, found.launch[some])
+    dur = length[np.searchsorted(number, programs.number[own])]
     order = own[np.argsort(-dur, kind="stable")]
     longest, median = float(dur.max()), float(np.median(dur))
     long = int((dur >= max(LONG * median, MATTERS * longest)).sum())
@@ -59,15 +68,15 @@ def _finding(kernel: KernelView, found: Balance) -> Finding | None:
         kernel=kernel.label,
         sentence=f"programs are unequal: the longest takes {duration(longest)}{inside}, the median "
         f"{duration(median)}; for {100 * part:.0f} % of a launch places have no work left",
-        gain_ns=kernel.time_ns * part,
+        gain_ns=kernel.time_ns * lost,
         advice=f"launch the long {'program' if long == 1 else 'programs'} ({names}) first, split "
         "them, or let persistent programs "
         f"take tiles from a counter, so that each {where} gets equal work",
-        visits=int(programs.row.size),
+        visits=int(sum(found.programs[each].sum() for _, _, each in unequal)),
         error_ns=kernel.error_ns(kernel.rows) if kernel.rows.size else 0.0,
         numbers={"longest_ns": longest, "median_ns": median, "idle_percent": 100 * part,
                  "places": places},
-        slices=kernel.open_launch(kernel.typical_launch),
+        slices=kernel.open_launch(launch),
         record="" if kernel.rows.size else f"scopes in {counted(1, 'kernel')}, to see where",
     )  # fmt: skip
 
@@ -83,24 +92,25 @@ def idle(lengths: np.ndarray, places: int) -> float:
     return max(0.0, 1 - equal / whole)
 
 
-def _lengths(kernel: KernelView, numbers: np.ndarray) -> np.ndarray:
-    """What each of these programs takes, in the median of all launches."""
+def _lengths(kernel: KernelView, launches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The programs of some launches by number, and what each takes, in the median of these."""
     programs = kernel.programs
-    order = np.lexsort((programs.dur_ns, programs.number))
+    own = np.flatnonzero(np.isin(programs.launch, launches))
+    order = own[np.lexsort((programs.dur_ns[own], programs.number[own]))]
     number, first, count = np.unique(programs.number[order], return_index=True, return_counts=True)
-    median = programs.dur_ns[order][first + count // 2]
-    return np.asarray(median[np.searchsorted(number, numbers)])
+    return number, np.asarray(programs.dur_ns[order][first + count // 2])
 
 
 def _largest(kernel: KernelView, program: int) -> tuple[str, float]:
-    """The scope with most time of its own in a program, and its part of what is recorded there."""
+    """The scope with most time of its own in a program, and its part of the units' time there."""
     subject, records = kernel.subject, kernel.records
     rows = kernel.rows[records.tracks.row[records.track[kernel.rows]] == program]
     if not rows.size:
         return "", 0.0
     sums = np.bincount(records.scope[rows], subject.self_ns[rows] * subject.weight[rows])
     worst = int(np.argmax(sums))
-    return subject.scopes[worst].path, float(sums[worst]) / max(float(sums.sum()), 1.0)
+    whole = kernel.unit_ns(np.unique(records.track[rows]))
+    return subject.scopes[worst].path, float(sums[worst]) / max(whole, float(sums.sum()), 1.0)
 
 
 RULE = Rule(name="unequal-programs", about="launches that wait for few long programs", find=find)
