@@ -122,3 +122,22 @@ def test_indices_that_a_loop_carries_are_gathered(steps: int, rng: np.random.Gen
     for _ in range(steps):
         place = following[place]
     np.testing.assert_array_equal(out, place)
+
+
+@proton.jit
+def of_what_was_gathered(x_ptr, i_ptr, out_ptr, BLOCK: tl.constexpr):
+    """Two gathers of one table each, the second of which is a result of the first."""
+    at = tl.arange(0, BLOCK)
+    x, i = tl.load(x_ptr + at), tl.load(i_ptr + at)
+    first, other = tl.gather(x, i, 0), tl.gather(x, i ^ 1, 0)
+    tl.store(out_ptr + at, tl.gather(first, i, 0) - tl.gather(first, i ^ 1, 0) + other)
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_tables_that_were_gathered_are_gathered(rng: np.random.Generator) -> None:
+    x, i = rng.integers(-99, 99, 256, np.int32), rng.integers(0, 256, 256, np.int32)
+    out = np.zeros(256, np.int32)
+    with Emulation(4, rng).installed():
+        of_what_was_gathered[(1,)](x, i, out, 256)
+    first = x[i]
+    np.testing.assert_array_equal(out, first[i] - first[i ^ 1] + x[i ^ 1])

@@ -24,7 +24,6 @@ from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, Value, arith, ir, scf
 from proton.dialect.traits import Loop, has
 from proton.dialect.walk import (
-    all_ops,
     before,
     defining_op,
     functions,
@@ -53,16 +52,17 @@ class KeepGatheredInMemory(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            groups: dict[tuple[Value, int], dict[Operation, Operation]] = {}
+            # Lists, in order: the hash of an op changes with its operands.
+            groups: dict[tuple[Value, int], list[tuple[Operation, Operation]]] = {}
             for op in ops_named(function, tt.GatherOp):
                 axis = int(op.attributes["axis"].value)
                 if (place := _place(op)) is not None:
-                    groups.setdefault((op.operands[0], axis), {})[op] = place
-            order = {op: number for number, op in enumerate(all_ops(function))}
+                    groups.setdefault((op.operands[0], axis), []).append((op, place))
             for (_, axis), places in groups.items():
-                if len(places) < 2 and not any(_is_repeated(*pair) for pair in places.items()):
+                if len(places) < 2 and not any(_is_repeated(*pair) for pair in places):
                     continue
-                source = next(iter(places)).operands[0]  # another group may have replaced it
+                gather, first = places[0]
+                source = gather.operands[0]  # another group may have replaced it
                 # The other axes are the fast ones.
                 shape = shape_of(source)
                 axes = [n for n in reversed(range(len(shape))) if n != axis]
@@ -70,10 +70,9 @@ class KeepGatheredInMemory(Pass):
                 memory = ttg.mem_desc(shape, element_of(source), layout)
                 if desc_bytes(memory) > self._room(module, function):
                     continue
-                first = min(places.values(), key=order.__getitem__)
                 with before(first), first.location:
                     held = ttg.LocalAllocOp(source, memory).result
-                for op in places:
+                for op, _ in places:
                     _read(op, held)
 
     def _room(self, module: Module, function: Operation) -> int:

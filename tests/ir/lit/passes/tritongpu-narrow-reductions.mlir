@@ -52,4 +52,18 @@ func.func @wanted_elsewhere(%x: tensor<4x32xf16, #row>) -> (tensor<4xf32, #sum>,
   }) {axis = 1 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4x32xf32, #row>) -> tensor<4xf32, #sum>
   return %m, %w : tensor<4xf32, #sum>, tensor<4x32xf32, #row>
 }
+// What no op was given has no wide form to look for.
+
+// CHECK-LABEL: func.func @of_a_constant(
+// CHECK: "tt.reduce"
+// CHECK: arith.minimumf {{.*}} : f32
+func.func @of_a_constant() -> tensor<4xf32, #sum> {
+  %w = arith.constant dense<1.0> : tensor<4x32xf32, #row>
+  %m = "tt.reduce"(%w) ({
+  ^bb0(%p: f32, %q: f32):
+    %z = arith.minimumf %p, %q : f32
+    "tt.reduce_return"(%z) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (f32) -> ()
+  }) {axis = 1 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4x32xf32, #row>) -> tensor<4xf32, #sum>
+  return %m : tensor<4xf32, #sum>
+}
 }
