@@ -17,6 +17,7 @@ from functools import cached_property
 from proton.dialect.attributes import SCHEDULE
 from proton.dialect.mlir import Block, Operation, Value, ir
 from proton.dialect.regions import ForLoop
+from proton.dialect.traits import Terminates, has
 from proton.dialect.walk import functions, source_span
 from proton.schedule.loads import Load, Slice, Tiles
 
@@ -154,8 +155,10 @@ class Schedule:
         return cls(ops[:-1], loop)
 
     def insert(self, item: Item, at: Item, *, behind: bool = False) -> None:
-        """Puts an item ahead of another one, or behind it."""
-        self.order.insert(self.order.index(at) + behind, item)
+        """Puts an item ahead of another one, or behind it; ahead of the terminator, at the end."""
+        is_end = not isinstance(at, SyncPoint) and has(at, Terminates)
+        place = len(self.order) if is_end else self.order.index(at) + behind
+        self.order.insert(place, item)
 
     @property
     def ops(self) -> list[Operation]:

@@ -214,3 +214,29 @@ def test_results(kernel: Any, rows: int, stages: int, warps: int, shared: int, s
         with proton.knobs.scope(always_compile=True):
             kernel[(1,)](a, b, out, rows, M, N, K, num_warps=warps, num_stages=stages)
     np.testing.assert_array_equal(out, wanted)
+
+
+@proton.jit
+def last_one(x_ptr, out_ptr, n, K: tl.constexpr, LOADS_AHEAD: tl.constexpr):
+    """Nothing in an iteration takes what it loads: the next one does, or who comes behind."""
+    at = tl.arange(0, K)
+    last, sums, place = tl.zeros((K,), tl.int32), tl.zeros((K,), tl.int32), at
+    for _ in tl.range(n, num_stages=3):
+        if LOADS_AHEAD:
+            sums += last
+        last = tl.load(x_ptr + place)
+        place += K
+    tl.store(out_ptr + at, sums + last)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_the_next_iteration_takes_is_copied(
+    n: int, ahead: bool, rng: np.random.Generator
+) -> None:
+    x, out = rng.integers(-9, 9, (max(n, 1), 512), np.int32), np.full(512, 77, np.int32)
+    with Emulation(4, rng).installed():
+        made = last_one[(1,)](x, out, n, 512, ahead)
+    assert n == 1 or "cp.async" in made.asm["ptx"]  # 1 is a constant: there is no loop
+    np.testing.assert_array_equal(out, (x[:n] if ahead else x[:n][-1:]).sum(0))

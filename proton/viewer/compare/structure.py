@@ -191,8 +191,8 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
         rows = _rows(view, name, asked)
         is_any |= bool(rows.size)
         rows = rows[of[rows] != NO_TILE] if asked.per == TILE else rows
-        turn = np.zeros(rows.size, np.int64) if asked.per == TILE else _turns(view, rows)
-        keys = np.stack([records.track[rows], of[rows], turn])
+        run = np.zeros(rows.size, np.int64) if asked.per == TILE else _loop_runs(view, rows)
+        keys = np.stack([records.track[rows], of[rows], run])
         order = np.lexsort((records.start_ns[rows], *keys[::-1]))
         keys = keys[:, order]
         heads = np.ones(order.size, bool)
@@ -206,7 +206,7 @@ def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
     return [float(found)] if is_any else []
 
 
-def _turns(view: KernelView, rows: np.ndarray) -> np.ndarray:
+def _loop_runs(view: KernelView, rows: np.ndarray) -> np.ndarray:
     """Of slices, how often the loop around their scope had begun again: its iterations then do."""
     records, found = view.records, np.zeros(rows.size, np.int64)
     order = np.lexsort((rows, records.scope[rows], records.track[rows]))
