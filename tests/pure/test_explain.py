@@ -547,6 +547,16 @@ def test_it_says_how_many_programs_each_resource_allows() -> None:
     assert "shared memory allow 3, threads allow 64" in basis(found)
 
 
+def test_records_cost_no_more_than_they_take() -> None:
+    """96 us of records in launches of 50 ms, of which programs run 200 us: they may compile."""
+    raw = cpu([100_000] * 4, steps=2000, slice_cost=12.0, pause=60_000_000, begin=60_000_000)
+    assert "fine-scopes" in by_rule(raw)
+    raw.launches = [
+        replace(launch, host_start=launch.host_start - 50_000_000) for launch in raw.launches
+    ]
+    assert "fine-scopes" not in by_rule(raw)
+
+
 def test_a_command_quotes_the_name_of_the_file() -> None:
     (shown,) = by_rule(cpu([4000] * 4, pause=30_000))["launch-gaps"].slices
     assert command(shown, "a run.proton").startswith("proton-tile timeline 'a run.proton' --launch")

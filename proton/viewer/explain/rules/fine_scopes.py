@@ -34,7 +34,9 @@ def find(subject: Subject) -> Said:
                 short.append((float((each * subject.written[rows]).sum()), scope, own))
         cost = sum(part for part, _, _ in short)
         measured = kernel.recording_part
-        part = min(cost / max(units, 1.0), 1.0) if measured is None else measured
+        # Of the units' time, and no more of the launches' than all of it: these have beginnings.
+        part = min(cost / max(units, 1.0), cost / max(kernel.time_ns, 1.0), 1.0)
+        part = part if measured is None else measured
         if not short or part < LEAST:
             continue
         scope, own = max(short)[1:]
