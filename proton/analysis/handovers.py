@@ -22,10 +22,11 @@ from proton.analysis.memory_places import MemoryPlace, barrier_place, made_at
 from proton.dialect import isa, tt, ttg, ttng
 from proton.dialect.asynchronous import COPIES, AsyncQueue
 from proton.dialect.mlir import Operation, Value, scf
+from proton.dialect.records import Origin
 from proton.dialect.scopes import place_of
 from proton.dialect.traits import Barrier, Writes, has
 from proton.dialect.walk import all_ops, constant_in, defining_op
-from proton.trace.model import BARRIERS, LOCKS
+from proton.trace.model import BARRIERS, LOCKS, ONE
 
 ATOMICS = (tt.AtomicCASOp, tt.AtomicRMWOp)
 ARRIVALS = (ttng.ArriveOnceOp, ttng.ArriveOfWarpsOp, ttng.ArriveBarrierOp)
@@ -86,9 +87,10 @@ class _Names:
         return f"{name} #{self.count[name]}" if self.count[name] > 1 else name
 
 
-def is_wait(op: Operation) -> bool:
-    """Of a handover's ends, whether an op is the one that waits."""
-    return isa(op, *_WAITS, scf.WhileOp)
+def end_of_queue(op: Operation, queue: AsyncQueue) -> tuple[str, Origin]:
+    """What an end of a handover is called, and what its records are of."""
+    kind, pendings = ("wait", ONE) if isa(op, *_WAITS, scf.WhileOp) else ("issue", 0)
+    return f"{kind} {queue.noun}", Origin(kind, queue.work, queue.name, pendings)
 
 
 # Memory that other programs write

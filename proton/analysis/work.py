@@ -16,7 +16,7 @@ waits for it have the name of the work behind their own: `issue copy matmul.py:5
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proton.analysis.handovers import copy_queues, handovers, is_wait
+from proton.analysis.handovers import copy_queues, end_of_queue, handovers
 from proton.base.errors import SourceSpan
 from proton.dialect import isa, traits, ttng
 from proton.dialect.asynchronous import AsyncQueue, Issues, Retires, WorkIteration
@@ -27,7 +27,7 @@ from proton.dialect.regions import WhileLoop, block_of
 from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, defining_op, parent_of, source_span
-from proton.trace.model import LOCKS, ONE
+from proton.trace.model import LOCKS
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _Finder:
         """What one op is."""
         if (handed := self.handed.get(op)) is not None:
             if "barriers" in self.words:
-                self._hand_over(op, handed)
+                self._add([op], *end_of_queue(op, handed))
         elif (wait := Retires.of(op)) is not None:
             self._wait(op, self.rings.get(op, wait.queue))
         elif has(op, traits.Loop) and "loops" in self.words:
@@ -119,12 +119,6 @@ class _Finder:
         elif "barriers" in self.words and _waits_for_warps(op):
             name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
             self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
-
-    def _hand_over(self, op: Operation, queue: AsyncQueue) -> None:
-        """An arrival, or a wait for arrivals."""
-        kind, pendings = ("wait", ONE) if is_wait(op) else ("issue", 0)
-        origin = Origin(kind, queue.work, queue.name, pendings)
-        self._add([op], f"{kind} {queue.noun}", origin)
 
     def _issue(self, run: list[Operation], queue: AsyncQueue) -> None:
         name = _name(run, queue)

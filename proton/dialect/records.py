@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from proton.dialect.attributes import ORIGIN
 from proton.dialect.builtin import i32_attr, string_attr
-from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.mlir import Attribute, Operation, Value, ir
 from proton.trace.scope_path import ScopePath
 
 ENTRIES = "entries"  # which openings of its scopes a record is of, of each member's one
@@ -29,16 +29,23 @@ class Origin:
         """What a record says; of one that the user wrote it is a plain slice."""
         if ORIGIN not in record.attributes:
             return cls()
-        attribute = ir.DictAttr(record.attributes[ORIGIN])
-        kind, work, queue, pendings = (
-            attribute[name].value for name in ("kind", "work", "queue", "pendings")
-        )
-        return cls(kind, work, queue, pendings)
+        return cls.read(record.attributes[ORIGIN])
+
+    @classmethod
+    def read(cls, attribute: Attribute) -> "Origin":
+        """What `attribute` has written."""
+        fields = ir.DictAttr(attribute)
+        return cls(*(fields[name].value for name in ("kind", "work", "queue", "pendings")))
+
+    @property
+    def attribute(self) -> Attribute:
+        """It as an attribute."""
+        texts = {name: string_attr(getattr(self, name)) for name in ("kind", "work", "queue")}
+        return ir.DictAttr.get(texts | {"pendings": i32_attr(self.pendings)})
 
     def write(self, record: Operation) -> None:
         """Writes it on a record."""
-        texts = {name: string_attr(getattr(self, name)) for name in ("kind", "work", "queue")}
-        record.attributes[ORIGIN] = ir.DictAttr.get(texts | {"pendings": i32_attr(self.pendings)})
+        record.attributes[ORIGIN] = self.attribute
 
     @property
     def is_flight_edge(self) -> bool:

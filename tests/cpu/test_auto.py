@@ -1,6 +1,7 @@
 """Records that the compiler places by itself, in kernels without scopes."""
 
 import inspect
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton import knobs
 from proton.base.errors import ProfileError
 
 
@@ -107,3 +109,54 @@ def test_a_kernel_with_nothing_of_the_kind_runs_plain(rng: np.random.Generator) 
 def test_words_that_there_are_not() -> None:
     with pytest.raises(ProfileError, match=r"auto takes words of .*'barrier'; did you mean barri"):
         proton.start("auto", auto=["barrier"])
+
+
+@proton.jit
+def held(lock_ptr, data_ptr, n):
+    with proton.scope("own"):
+        own = tl.program_id(0) * 1.0
+        for k in range(n):
+            own = own * 0.5 + k
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    with proton.scope("together"):
+        value = tl.load(data_ptr)
+        for _ in range(n):
+            value = value * 0.5 + own
+        tl.store(data_ptr, value)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+def test_a_lock_is_waited_for_until_it_is_released() -> None:
+    """The path of the launch goes from who waits to who held the lock."""
+    lock, data, n = np.zeros(1, np.int32), np.zeros(1, np.float32), 100_000
+    with knobs.scope(num_threads=2), proton.profile("lock", auto="barriers") as run:
+        held[(4,)](lock, data, n)
+    assert lock[0] == 0
+    table = run.placed.set_index("name")
+    line = line_of(held, "tl.atomic_xchg")
+    assert table["work"].to_dict() == dict.fromkeys(
+        (f"wait release {line}", f"issue release {line}"), "locks"
+    )
+    scopes = run.frame[run.frame["kind"] == "scope"].set_index("scope")
+    scopes["end_ns"] = scopes["start_ns"] + scopes["dur_ns"]
+    together, issues = scopes.loc["together"], scopes.loc[f"issue release {line}"]
+    waits = scopes.loc[f"wait release {line}"]
+    assert [len(each) for each in (together, issues, waits)] == [4, 4, 4]
+    held_by = together.sort_values("start_ns")
+    assert (held_by["end_ns"].values[:-1] <= held_by["start_ns"].values[1:]).all()
+    # Who waited while another program held it was let in by the program before.
+    order, wait = held_by["program"].tolist(), waits.set_index("program")
+    freed = issues.set_index("program")["start_ns"]
+    held_up = [
+        before for before, program in pairwise(order)
+        if wait["start_ns"][program] < freed[before] <= wait["end_ns"][program]
+    ]  # fmt: skip
+    assert run.flights.sort_values("start_ns")["program"].tolist() == held_up
+    path = run.critical_path(0, whole=True)
+    steps = list(zip(path["program"], path["kind"], strict=True))
+    for number, (program, kind) in enumerate(steps):
+        if kind == "flight":
+            before = next(p for p, k in reversed(steps[:number]) if k == "work")
+            assert order.index(program) == order.index(before) + 1

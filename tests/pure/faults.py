@@ -57,9 +57,11 @@ TABLE = (
     _scope("issue arrival", 21, "issue", "barriers", "empty"),
     _scope("wait arrival", 22, "wait", "barriers", "empty"),
     _scope("mma", 23, work="dots"),
+    _scope("wait release", 24, "wait", "locks", "lock"),
+    _scope("issue release", 25, "issue", "locks", "lock"),
 )
 (COPY, COPY_WAIT, DOT, DOT_WAIT, SOFTMAX, STORE, BARRIER, REDUCE, LOAD, SCORES, SCORES_WAIT,
- STEP, ARRIVE, EMPTY_WAIT, MMA) = range(len(TABLE))  # fmt: skip
+ STEP, ARRIVE, EMPTY_WAIT, MMA, SPIN, RELEASE) = range(len(TABLE))  # fmt: skip
 Slice = tuple[int, int, int]  # scope, start and length, from the program's start
 ALL = ["copies", "dots", "barriers", "loads"]
 RESOURCES = {"registers": 128, "spills": 0, "shared": 96 * 1024, "blocks_per_sm": 1,
@@ -342,6 +344,29 @@ def cpu(
     raw = run([owner], found)
     raw.clock = replace(raw.clock, slice_cost_ns=slice_cost, edge_cost_ns=0.0)
     raw.machine["threads"] = threads + late
+    return raw
+
+
+def locked(held: int, *, programs: int = 4, launches: int = 4) -> RawRun:
+    """Launches on a CPU of programs with a thread each, which take one lock for so long behind
+    steps of 50,000 ns."""
+    owner = kernel(name="add", table=TABLE)
+    found, now = list[Launch](), 10_000
+    for _ in range(launches):
+        written, free = [], 0
+        for thread in range(programs):
+            got = max(50_010 + thread, free + 20)
+            free = got + held
+            slices = [(STEP, 0, 50_000), (SPIN, 50_000 + thread, got), (REDUCE, got, free),
+                      (RELEASE, free, free + 10)]  # fmt: skip
+            records = [Record(ticks(now + a), ticks(now + b), scope) for scope, a, b in slices]
+            clock = ticks(now), ticks(now + free + 10)
+            written.append(Written([records], thread=thread, clock=clock))
+        host = ORIGIN_NS + now, ORIGIN_NS + now + free + 10
+        found.append(pack_launch(owner, (programs, 1, 1), 4, written, host=host))
+        now += free + 2000
+    raw = run([owner], found)
+    raw.machine["threads"] = programs
     return raw
 
 

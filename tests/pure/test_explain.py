@@ -70,6 +70,8 @@ FAULTS: dict[str, tuple[str, Make, Make, str]] = {
                     r"warp 2 is the last at barrier in 100 % of .*reduce.*\(matmul.py:17\)"),
     "one slot": ("few-slots", lambda: roles(1), lambda: roles(4),
                  r"consume waits 4\d % of its time for produce, which waits [89]\d %.*buffers"),
+    "a lock": ("locks", lambda: faults.locked(30_000), lambda: faults.locked(500),
+               "wait 36 % of their time.* 60 us each time, which each holds for 30 us.*less"),
     "one long program": ("unequal-programs", lambda: gpu(loop(), lengths=[5000] * 11 + [25000]),
                          lambda: gpu(loop(), lengths=[5000] * 12), "longest takes 25 us"),
     "one long program on the CPU": ("unequal-programs", lambda: cpu([90_000] * 5 + [700_000]),
@@ -149,6 +151,11 @@ def test_healthy_kernels_give_no_finding(raw: RawRun) -> None:
     assert [f.sentence for f in Run(raw).findings] == []
 
 
+def test_programs_that_wait_for_a_lock_are_equal() -> None:
+    """The last one waits longest, which is not its own work."""
+    assert set(by_rule(faults.locked(30_000))) == {"locks"}
+
+
 def time_of(raw: RawRun) -> float:
     """From the first launch's start to the last's end."""
     launches = Run(raw).launches
@@ -173,6 +180,8 @@ FIXES: dict[str, tuple[str, Make, Make]] = {
     "equal work of two warps": ("late-warp", lambda: gpu(barriers(700, units=2)),
                                 lambda: gpu(barriers(work=1000 + 700 // 2, units=2))),
     "more slots": ("few-slots", lambda: roles(1), lambda: roles(4)),
+    "a lock that is held for less": ("locks", lambda: faults.locked(30_000),
+                                     lambda: faults.locked(500)),
     "a hidden softmax": ("exposed", lambda: gpu(loop(softmax=300)), lambda: gpu(loop())),
     "scores in time": ("waits", lambda: gpu(pieces(200), auto=[], body=3),
                        lambda: gpu(pieces(5), auto=[], body=3)),

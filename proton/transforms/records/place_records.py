@@ -83,9 +83,9 @@ class PlaceRecords(Pass):
 
 def _origins(function: Operation) -> dict[str, Origin]:
     """What the scopes are of that the compiler made."""
-    words = function.attributes.get(AUTO_SCOPES, ())
-    entries = [words[number] for number in range(len(words))]
-    return {entry.name: Origin(work=entry.attr.value) for entry in entries}
+    made = function.attributes.get(AUTO_SCOPES, ())
+    entries = [made[number] for number in range(len(made))]
+    return {entry.name: Origin.read(entry.attr) for entry in entries}
 
 
 def _locations(function: Operation) -> list[Location]:

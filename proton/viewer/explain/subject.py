@@ -25,7 +25,7 @@ from proton.base.chips.chip import Chip
 from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.flights import WAIT
-from proton.trace.model import Kernel, Scope
+from proton.trace.model import LOCKS, Kernel, Scope
 from proton.trace.records import NONE
 from proton.trace.wire import RecordKind
 from proton.viewer.explain.finding import SliceToOpen
@@ -337,6 +337,23 @@ class KernelView:
             start_ns=found.start_ns[own],
             dur_ns=found.end_ns[own] - found.start_ns[own],
         )
+
+    @cached_property
+    def lock_waits(self) -> np.ndarray:
+        """The waits for another program, which held a lock, as rows of records."""
+        wait = self.records.flights.wait
+        work = np.array([scope.work == LOCKS for scope in self.subject.scopes], bool)
+        return np.intersect1d(wait[work[self.records.scope[wait]]], self.rows)
+
+    @cached_property
+    def busy_ns(self) -> np.ndarray:
+        """Of each of its programs what it took, without what its units waited at locks."""
+        programs, records = self.programs, self.records
+        waits, size = self.lock_waits, int(programs.row.max(initial=0)) + 1
+        of = records.tracks.row[records.track[waits]]
+        units = np.bincount(records.tracks.row[self.tracks], minlength=size)
+        lost = np.bincount(of, self.subject.dur_ns[waits], minlength=size) / np.maximum(units, 1)
+        return np.asarray(programs.dur_ns - lost[programs.row])
 
     def unit_ns(self, tracks: np.ndarray | None = None) -> float:
         """What the programs of these units took; of all units that recorded where none is named."""

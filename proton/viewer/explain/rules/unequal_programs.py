@@ -1,8 +1,8 @@
 """Launches that wait for few programs which take longer than the others.
 
-What a program takes is the median of its launches: what an operating system takes from one of
-them is not the kernel's. How long places are idle is that of such programs, each on the place that
-is free first.
+What a program takes is the median of its launches, without its waits at locks: what an operating
+system takes from one launch is not the kernel's. How long places are idle is that of such programs,
+each on the place that is free first.
 """
 
 from __future__ import annotations
@@ -96,9 +96,10 @@ def _lengths(kernel: KernelView, launches: np.ndarray) -> tuple[np.ndarray, np.n
     """The programs of some launches by number, and what each takes, in the median of these."""
     programs = kernel.programs
     own = np.flatnonzero(np.isin(programs.launch, launches))
-    order = own[np.lexsort((programs.dur_ns[own], programs.number[own]))]
+    busy = kernel.busy_ns
+    order = own[np.lexsort((busy[own], programs.number[own]))]
     number, first, count = np.unique(programs.number[order], return_index=True, return_counts=True)
-    return number, np.asarray(programs.dur_ns[order][first + count // 2])
+    return number, np.asarray(busy[order][first + count // 2])
 
 
 def _largest(kernel: KernelView, program: int) -> tuple[str, float]:
