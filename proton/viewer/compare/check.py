@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from proton.base.symbols import shortened
-from proton.base.words import did_you_mean
+from proton.base.words import counted, did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare
@@ -352,7 +352,8 @@ def _answer(measure: Measure, bad: int, count: int, error: float) -> tuple[Statu
         return Status.REGRESSION, ""
     if statistics.sign_test(count - bad, count) <= error:
         return Status.PASS, ""
-    return Status.INCONCLUSIVE, f"; {bad} of {count} processes break it: measure more"
+    of = counted(count, "process", "processes")
+    return Status.INCONCLUSIVE, f"; broken by {bad} of {of}: measure more"
 
 
 def percent(ratio: float) -> str:
