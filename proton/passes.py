@@ -58,13 +58,20 @@ def _option_text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Upstream(Pass):
-    """Passes of MLIR's own, as pipeline text anchored at the module."""
+    """Passes of MLIR's own, as pipeline text anchored at the module.
+
+    `checked`: of a module that is not valid they end as an error, and not the process. It costs
+    0.2 to 0.5 ms where all ops are MLIR's own, and more where ops of ours are verified by Python.
+    """
 
     name: ClassVar[str] = "upstream"
 
     text: str
+    checked: bool = False
 
     def run(self, module: Module) -> None:
+        if self.checked:
+            module.operation.verify()
         manager = _manager(module.context, self.text)
         manager.enable_verifier(knobs.verify_each)
         manager.run(module.operation)

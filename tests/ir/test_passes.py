@@ -14,10 +14,14 @@ from typing import Any, ClassVar
 import pytest
 from typer.testing import CliRunner
 
+import proton
+import proton.language as tl
 from proton import passes
 from proton.base.errors import CompilationError, PassError
 from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
+from proton.conversion.start_partitions import StartPartitions
+from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, PassManager, arith, ir
 from proton.dialect.walk import all_ops, op_names, users
@@ -225,6 +229,32 @@ def test_invalid_ir_is_found_after_the_pass_that_made_it() -> None:
         run(Pipeline([Tag(), BreakIR(), Tag(value=1)], label="add"))
     assert "pass test-break-ir failed on add" in str(failure.value)
     assert "axis must lie in [0, 2], got 9" in str(failure.value)
+
+
+@proton.jit
+def doubled(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+
+@pytest.mark.parametrize(("last", "target"), [
+    (TTGToLLVM, GPUTarget("cuda", 90)), (TTGToLLVM, GPUTarget("hip", "gfx942")),
+    (StartPartitions, None)])  # fmt: skip
+def test_a_value_that_is_used_before_it_is_made_ends_a_compilation_and_not_the_process(
+    monkeypatch: pytest.MonkeyPatch, last: type[Pass], target: GPUTarget | None
+) -> None:
+    """What LLVM is handed is verified once, behind the last pass of ours that makes it."""
+    plain = last.run
+
+    def run_and_break(self: Pass, module: Module) -> None:
+        plain(self, module)
+        ops = [op for op in all_ops(module) if op.name.startswith(("llvm.", "arith."))]
+        op = next(op for op in ops if op.results and users(op.results[0]))
+        op.move_after(users(op.results[0])[0])
+
+    monkeypatch.setattr(last, "run", run_and_break)
+    with knobs.scope(always_compile=True), pytest.raises(PassError, match="does not dominate"):
+        doubled.warmup(tl.float32, tl.float32, 100, BLOCK=64, grid=(1,), target=target)
 
 
 def test_an_unknown_upstream_pass_is_a_pass_error() -> None:

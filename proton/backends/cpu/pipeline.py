@@ -135,7 +135,8 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
             "convert-math-to-libm,convert-vector-to-llvm,"
             "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
             "convert-to-llvm{filter-dialects=arith,cf,index,memref,ub},"
-            "reconcile-unrealized-casts,canonicalize,cse"
+            "reconcile-unrealized-casts,canonicalize,cse",
+            checked=True,
         ),
         # Last: canonicalization may infer such flags, upstream's lowerings set them.
         DropNoWrapFlags(),

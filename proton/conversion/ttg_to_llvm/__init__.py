@@ -36,7 +36,8 @@ from proton.passes import Pass, Upstream, register
 THREADS_TO_LLVM = Upstream(
     "convert-vector-to-llvm,convert-scf-to-cf,"
     "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"
-    "reconcile-unrealized-casts,canonicalize,cse"
+    "reconcile-unrealized-casts,canonicalize,cse",
+    checked=True,
 )
 # By the back end of a target.
 HARDWARE: dict[str, Hardware] = {"cuda": NVIDIA, "hip": AMD}

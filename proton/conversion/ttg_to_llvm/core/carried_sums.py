@@ -14,7 +14,7 @@ from proton.dialect.attributes import LOOP_ANNOTATION
 from proton.dialect.mlir import Operation, Value, ir, llvm, scf
 from proton.dialect.mlir import vector as vectors
 from proton.dialect.regions import ForLoop, If, end_of, giving, with_carried, without_carried
-from proton.dialect.walk import defining_op, parent_of
+from proton.dialect.walk import defining_op
 
 _APART, _TOGETHER = vectors.ToElementsOp, vectors.FromElementsOp
 _LEAST = 64  # sums that are worth it
@@ -26,49 +26,54 @@ _NOT_PEELED = "unroll = <runtimeDisable = true>, peeled = <count = 7 : i32>"
 def carry_sums(loop: Operation, scalars: Scalars) -> None:
     """Changes what an `scf.for` carries; loops inside of it come first."""
     view = ForLoop(loop)
-    numbers = [n for n, sums in enumerate(view.iter_args) if _are_sums(sums, view.yielded[n])]
+    numbers = [n for n, sums in enumerate(view.iter_args) if _are_sums(sums, end_of(view.body), n)]
     if not numbers:
         return
     has_conditions = any(isa(defining_op(view.yielded[n]), scf.IfOp) for n in numbers)
     with ir.InsertionPoint(loop), loop.location:
         parts = [_parts(view.init_args[number]) for number in numbers]
-    first, initial = len(view.init_args), view.init_args
+        unused = {number: v.poison(view.init_args[number].type) for number in numbers}
+    first = len(view.init_args)
     scalars.forget(*loop.results)
     view = ForLoop(with_carried(loop, [part for group in parts for part in group]))
     arguments, results, end = view.iter_args, list(view.op.results), end_of(view.body)
     for number, group in zip(numbers, parts, strict=True):
         places = range(first, first + len(group))
         first += len(group)
-        elements = _split(end, number, initial[number], scalars)
+        elements = _split(end, number, unused[number], scalars)
         for place, part in zip(places, elements, strict=True):
             end.operands[place] = part
         _use_parts(arguments[number], [arguments[place] for place in places])
         with ir.InsertionPoint.after(view.op), view.op.location:
             _use_parts(results[number], [results[place] for place in places])
         for vector in (arguments[number], results[number]):
-            vector.replace_all_uses_with(initial[number])
+            vector.replace_all_uses_with(unused[number])
     if has_conditions and LOOP_ANNOTATION not in view.op.attributes:
         annotation = ir.Attribute.parse(f"#llvm.loop_annotation<{_NOT_PEELED}>")
         view.op.attributes[LOOP_ANNOTATION] = annotation
     without_carried(view.op, set(numbers))
 
 
-def _are_sums(argument: Value, yielded: Value) -> bool:
+def _are_sums(argument: Value, end: Operation, number: int) -> bool:
     """True if a vector is taken apart in each iteration, and at its end put together of what one
     op, the wait for a product, gave, or left as it was."""
-    ways = [way for way in _ways(yielded) if way != argument]
-    if not ways or not all(map(_is_put_together, ways)):
+    ways = _ways(end, number)
+    made = [value for op, place in ways if (value := op.operands[place]) != argument]
+    if not made or not all(map(_is_put_together, made)):
         return False
-    return all(_takes_apart(use.owner.operation) for use in argument.uses)
+    others = [(use.owner.operation, use.operand_number) for use in argument.uses]
+    return all(isa(op, _APART) or (op, place) in ways for op, place in others)
 
 
-def _ways(value: Value) -> list[Value]:
-    """What a value is, by the conditions that decide it."""
-    op = defining_op(value)
-    if not isa(op, scf.IfOp):
-        return [value]
-    number = ir.OpResult(value).result_number
-    return [way for yielded in If(op).yielded for way in _ways(yielded[number])]
+def _ways(end: Operation, number: int) -> list[tuple[Operation, int]]:
+    """The ends of blocks, with the number there, that yield what a block yields, by the conditions
+    that decide it."""
+    value = end.operands[number]
+    branch = defining_op(value)
+    if not isa(branch, scf.IfOp):
+        return [(end, number)]
+    place = ir.OpResult(value).result_number
+    return [way for block in If(branch).blocks for way in _ways(end_of(block), place)]
 
 
 def _is_put_together(vector: Value) -> bool:
@@ -81,11 +86,6 @@ def _is_put_together(vector: Value) -> bool:
         return False
     one, other = (op.operands[0] for op in ends if op is not None)
     return bool(one == other)
-
-
-def _takes_apart(op: Operation) -> bool:
-    """True of what takes a vector apart, or leaves it as it was under a condition."""
-    return isa(op, _APART) or (isa(op, scf.YieldOp) and isa(parent_of(op), scf.IfOp))
 
 
 def _split(end: Operation, number: int, unused: Value, scalars: Scalars) -> list[Value]:
