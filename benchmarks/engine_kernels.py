@@ -246,3 +246,55 @@ def convolved(x, weights, y, length, D: tl.constexpr, WIDTH: tl.constexpr, BLOCK
                         mask=(at >= 0)[:, None], other=0.0)  # fmt: skip
         total += value.to(tl.float32) * tl.load(weights + columns * WIDTH + k).to(tl.float32)
     tl.store(y + times[:, None] * D + columns[None, :], total.to(y.dtype.element_ty))
+
+
+# Pairs: blocks made of a row and a column
+
+
+@proton.jit
+def ranks_of(x, ranks, N: tl.constexpr):
+    """How many of N numbers are less, or equal and earlier."""
+    at = tl.arange(0, N)
+    value = tl.load(x + tl.program_id(0) * N + at)
+    is_same, is_earlier = value[None, :] == value[:, None], at[None, :] < at[:, None]
+    is_less = (value[None, :] < value[:, None]) | (is_same & is_earlier)
+    tl.store(ranks + tl.program_id(0) * N + at, tl.sum(is_less.to(tl.int32), 1))
+
+
+@proton.jit
+def potentials(x, y, out, n, N: tl.constexpr, M: tl.constexpr):
+    """The sum of inverse distances of each point to all."""
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    x_here, y_here = tl.load(x + at), tl.load(y + at)
+    total = tl.zeros((N,), tl.float32)
+    for start in range(0, n, M):
+        others = start + tl.arange(0, M)
+        dx = x_here[:, None] - tl.load(x + others)[None, :]
+        dy = y_here[:, None] - tl.load(y + others)[None, :]
+        total += tl.sum(tl.rsqrt(dx * dx + dy * dy + 1e-3), 1)
+    tl.store(out + at, total)
+
+
+@proton.jit
+def equal_to(x, counts, N: tl.constexpr, BINS: tl.constexpr):
+    """How many of N numbers are each bin's."""
+    at, bins = tl.program_id(0) * N + tl.arange(0, N), tl.arange(0, BINS)
+    is_bin = tl.load(x + at)[:, None] == bins[None, :]
+    tl.store(counts + tl.program_id(0) * BINS + bins, tl.sum(is_bin.to(tl.int32), 0))
+
+
+@proton.jit
+def nearest_level(x, levels, codes, N: tl.constexpr, LEVELS: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    level = tl.load(levels + tl.arange(0, LEVELS))
+    far = tl.abs(tl.load(x + at)[:, None] - level[None, :])
+    tl.store(codes + at, tl.argmin(far, 1))
+
+
+@proton.jit
+def smoothed(x, y, N: tl.constexpr):
+    """Each of N numbers as the mean of all, weighted by how near they are."""
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    value = tl.load(x + at)
+    weight = tl.exp(-tl.abs(value[:, None] - value[None, :]))
+    tl.store(y + at, tl.sum(weight * value[None, :], 1) / tl.sum(weight, 1))

@@ -167,7 +167,7 @@ def combined() -> Iterator[Case]:
 
 
 def engines() -> Iterator[Case]:
-    for of in (gpu_engine.scalars, gpu_engine.rows, gpu_engine.numbers):
+    for of in gpu_engine.KINDS:
         for number, case in enumerate(of(1)):
             kernel, has_dots = getattr(engine_kernels, case.name), case.name == "nearest"
             yield Case(f"{case.name} {number}", kernel, case.grid, case.args, has_dots)

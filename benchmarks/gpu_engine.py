@@ -189,6 +189,42 @@ def numbers(share: int) -> Iterator[Case]:
     yield Case("convolved", (count // 2,), args, smooth, convolved)
 
 
+def pairs(share: int) -> Iterator[Case]:
+    count = 16384 // share
+    for size, warps in ((32, 1), (128, 4), (256, 8)):
+        given, ranks = _below(1 << 20, count, size), _zeros(count, size, dtype=INTEGERS)
+        yield Case("ranks_of", (count,), (given, ranks, size), ranks,
+                   lambda x=given: x.argsort(stable=True, dim=1).argsort(1), warps)  # fmt: skip
+        bins, counts = _below(size, count, 128), _zeros(count, size, dtype=INTEGERS)
+        yield Case("equal_to", (count,), (bins, counts, 128, size), counts,
+                   lambda bins=bins, size=size: F.one_hot(bins.long(), size).sum(1))  # fmt: skip
+    points, total = 8192 // share, torch.zeros(8192 // share)
+    x, y = torch.rand(2, points)
+
+    def potentials() -> torch.Tensor:
+        squares = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
+        return (squares + 1e-3).rsqrt().sum(1)
+
+    for rows, columns in ((32, 256), (128, 32), (128, 128)):
+        args = x, y, total, points, rows, columns
+        yield Case("potentials", (points // rows,), args, total, potentials)
+    size = (1 << 22) // share
+    numbers, levels, codes = torch.randn(size), torch.randn(64), _zeros(size, dtype=INTEGERS)
+    yield Case("nearest_level", (size // 256,), (numbers, levels, codes, 256, 64), codes,
+               lambda: (numbers[:, None] - levels).abs().argmin(1))  # fmt: skip
+    for size in (64, 128):
+        own, mean = torch.randn(count, size), torch.zeros(count, size)
+
+        def smoothed(own: torch.Tensor = own) -> torch.Tensor:
+            weights = (-(own[:, :, None] - own[:, None, :]).abs()).exp()
+            return (weights * own[:, None, :]).sum(2) / weights.sum(2)
+
+        yield Case("smoothed", (count,), (own, mean, size), mean, smoothed)
+
+
+KINDS = scalars, rows, numbers, pairs
+
+
 def checked(case: Case, module: Any) -> None:
     """Compares what a launch writes; raises AssertionError."""
     case.out.copy_(torch.zeros(()) if case.before is None else case.before)
@@ -217,7 +253,7 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_default_device(DEVICE)
     share = 8 if given.check else 1
-    found = [case for of in (scalars, rows, numbers) for case in of(share)]
+    found = [case for of in KINDS for case in of(share)]
     found = [case for case in found if re.search(given.only, case.name)]
     if given.check:
         for case in found:

@@ -153,14 +153,23 @@ def reduce(source: LinearLayout, axis: int) -> LinearLayout:
 
 
 @functools.cache
-def scan(shape: tuple[int, ...], axis: int, num_warps: int, lanes: int = WARP_SIZE) -> LinearLayout:
+def scan(
+    shape: tuple[int, ...],
+    axis: int,
+    num_warps: int,
+    lanes: int = WARP_SIZE,
+    most: int | None = None,
+) -> LinearLayout:
     """Along `axis` each thread holds a run, lanes continue it, then warps: so a prefix of the axis
-    is registers of a thread, then lanes below, then warps below."""
+    is registers of a thread, then lanes below, then warps below. Runs of more than `most` elements
+    are cut where a warp has lanes for that."""
     order = (axis, *(a for a in reversed(range(len(shape))) if a != axis))
     threads = lanes * num_warps
     others = prod(shape) // shape[axis]
     # Threads that the other dimensions cannot use help along the axis.
     along = max(1, min(shape[axis], threads // min(threads, others)))
+    if most is not None:
+        along = max(along, min(lanes, shape[axis] // most))
     per_thread = [1] * len(shape)
     per_thread[axis] = shape[axis] // along
     along_lanes = min(lanes, along)

@@ -1,0 +1,167 @@
+"""Blocks made of a row and a column, which nothing has loaded: a thread combines most of what a
+reduction takes by itself, and results are right."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from benchmarks import engine_kernels as kernels
+from tests.compile.ptx.emulation import Emulation
+from tests.draws import times
+
+H200 = proton.GPUTarget("cuda", 90)
+
+
+def ranks(x: np.ndarray) -> np.ndarray:
+    return x.argsort(1, kind="stable").argsort(1)
+
+
+def smooth(x: np.ndarray) -> np.ndarray:
+    weights = np.exp(-np.abs(x[:, :, None] - x[:, None, :]).astype(np.float64))
+    return (weights * x[:, None, :]).sum(2) / weights.sum(2)
+
+
+def run(
+    kernel: Any, grid: int, *args: Any, warps: int, rng: np.random.Generator, **sizes: int
+) -> Any:
+    with Emulation(warps, rng).installed():
+        return kernel[(grid,)](*args, **sizes, num_warps=warps)
+
+
+def shuffles(kernel: Any) -> int:
+    return len(re.findall(r"\b(shfl|redux)\.sync", kernel.asm["ptx"]))
+
+
+# An element of the result takes the log of the lanes along its row, and a thread has few of them.
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize(
+    ("size", "warps", "most"), [(32, 1, 32), (64, 4, 4), (128, 4, 16), (128, 8, 8)]
+)
+def test_ranks(size: int, warps: int, most: int, rng: np.random.Generator) -> None:
+    x = rng.integers(0, size, (2, size), np.int32)
+    found = np.zeros_like(x)
+    kernel = run(kernels.ranks_of, 2, x, found, N=size, warps=warps, rng=rng)
+    np.testing.assert_array_equal(found, ranks(x))
+    assert shuffles(kernel) <= most
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize(("rows", "columns"), [(32, 64), (64, 32)])
+def test_sums_over_others_in_a_loop(rows: int, columns: int, rng: np.random.Generator) -> None:
+    x, y = rng.random((2, 128), np.float32)
+    found = np.zeros(128, np.float32)
+    kernel = run(
+        kernels.potentials, 128 // rows, x, y, found, 128, N=rows, M=columns, warps=4, rng=rng
+    )
+    far = np.subtract.outer(x, x) ** 2 + np.subtract.outer(y, y) ** 2
+    np.testing.assert_allclose(found, ((far + 1e-3) ** -0.5).sum(1), rtol=1e-4)
+    assert shuffles(kernel) <= 8
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_the_nearest_of_few(rng: np.random.Generator) -> None:
+    x, levels = rng.standard_normal(256, np.float32), rng.standard_normal(64, np.float32)
+    found = np.zeros(256, np.int32)
+    kernel = run(kernels.nearest_level, 2, x, levels, found, N=128, LEVELS=64, warps=4, rng=rng)
+    np.testing.assert_array_equal(found, np.abs(x[:, None] - levels).argmin(1))
+    assert shuffles(kernel) <= 8
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("size", [32, 64])
+def test_two_sums_of_one_block(size: int, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((2, size), np.float32)
+    found = np.zeros_like(x)
+    kernel = run(kernels.smoothed, 2, x, found, N=size, warps=4, rng=rng)
+    np.testing.assert_allclose(found, smooth(x), rtol=1e-4, atol=1e-5)
+    assert shuffles(kernel) <= 16
+
+
+@pytest.mark.usefixtures("no_assembler")
+def test_columns_are_counted_within_threads(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 40, 256).astype(np.int32)
+    found = np.zeros((2, 64), np.int32)
+    run(kernels.equal_to, 2, x, found, N=128, BINS=64, warps=4, rng=rng)
+    wanted = [np.bincount(part, minlength=64) for part in x.reshape(2, 128)]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@proton.jit
+def sums_of_three(x, y, z, out, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
+                  AXIS: tl.constexpr):  # fmt: skip
+    a, b, c = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
+    block = tl.load(x + a)[:, None, None] * tl.load(y + b)[None, :, None]
+    total = tl.sum(block * tl.load(z + c)[None, None, :], AXIS)
+    if AXIS == 0:
+        at = b[:, None] * C + c[None, :]
+    elif AXIS == 1:
+        at = a[:, None] * C + c[None, :]
+    else:
+        at = a[:, None] * B + b[None, :]
+    tl.store(out + at, total)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_blocks_of_three_dimensions(axis: int, warps: int, rng: np.random.Generator) -> None:
+    for _ in range(times(4)):
+        sizes = [1 << int(bits) for bits in rng.integers(0, 5, 3)]
+        x, y, z = (rng.integers(-9, 9, size).astype(np.int32) for size in sizes)
+        wanted = np.einsum("a,b,c->abc", x, y, z).sum(axis)
+        found = np.zeros_like(wanted)
+        names = dict(zip("ABC", sizes, strict=True))
+        run(sums_of_three, 1, x, y, z, found, AXIS=axis, warps=warps, rng=rng, **names)
+        np.testing.assert_array_equal(found, wanted)
+
+
+# What a loop carries, or an access takes, says the layout, not the reduction.
+
+
+@proton.jit
+def states(k_ptr, v_ptr, out_ptr, n, K: tl.constexpr, V: tl.constexpr):
+    k, v = tl.arange(0, K), tl.arange(0, V)
+    state = tl.zeros((V, K), tl.float32)
+    for step in range(n):
+        key = tl.load(k_ptr + step * K + k)
+        state = state * 0.5 + tl.load(v_ptr + step * V + v)[:, None] * key[None, :]
+        tl.store(out_ptr + step * V + v, tl.sum(state * key[None, :], 1))
+
+
+@proton.jit
+def products(x_ptr, out_ptr, sums_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    block = x[:, None] * x[None, :] + 1
+    tl.store(out_ptr + at[:, None] * N + at[None, :], block)
+    tl.store(sums_ptr + at, tl.sum(block, 1))
+
+
+def is_asked(kernel: Any, monkeypatch: pytest.MonkeyPatch, *args: Any, **sizes: int) -> bool:
+    """Whether a reduction says where what it takes lies."""
+    import proton.transforms.layout.preferred_layouts as layouts
+
+    asked, plain = [], layouts._within_threads
+    monkeypatch.setattr(layouts, "_within_threads", lambda op: asked.append(op) or plain(op))
+    with proton.knobs.scope(always_compile=True):
+        kernel.warmup(*args, **sizes, grid=(1,), target=H200)
+    return bool(asked)
+
+
+def test_a_state_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loop waits for each step: where lanes share a row, a recurrence took 1.2 to 1.4 times as
+    long (fla-core's fused recurrent kernels, an H200, 1f1a3c0c)."""
+    args = tl.float32, tl.float32, tl.float32, 100
+    assert not is_asked(states, monkeypatch, *args, K=64, V=32)
+
+
+def test_what_is_stored_lies_as_the_store_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_asked(products, monkeypatch, tl.float32, tl.float32, tl.float32, N=64)
+
+
+def test_ranks_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_asked(kernels.ranks_of, monkeypatch, tl.int32, tl.int32, N=64)
