@@ -36,8 +36,7 @@ def registers(value: Value) -> int:
 
 class Crowded:
     """Where the tensors of a function take more registers than a thread may have; `position`
-    numbers its ops, `peak` is how many they take at most. It is asked before the operands of an op
-    change."""
+    numbers its ops, `peak` is how many they take at most. It knows no op that is made later."""
 
     def __init__(self, module: Module, function: Operation, target: GPUTarget) -> None:
         ops = all_ops(function)
