@@ -41,10 +41,8 @@ class Crowded:
     def __init__(self, module: Module, function: Operation, target: GPUTarget) -> None:
         ops = all_ops(function)
         self.position = {op: number for number, op in enumerate(ops)}
-        self._ends = {
-            op: self.position[all_ops(op)[-1]] if len(op.regions) else number
-            for op, number in self.position.items()
-        }
+        last = {op: self.position[all_ops(op)[-1]] for op in ops if len(op.regions)}
+        self._ends = self.position | last
         changes = [0] * (len(ops) + 1)
         for op, number in self.position.items():
             made = [(a, number) for r in op.regions for b in r.blocks for a in b.arguments]
