@@ -95,8 +95,7 @@ def _neighbours(
     function and in each loop, where the first one comes behind the last. In the function those that
     a loop takes are left out: their threads meet once."""
     rows: dict[Operation, list[Operation]] = {}
-    numbers = {op: number for number, op in enumerate(all_ops(function))}
-    loops = [number for op, number in numbers.items() if has(op, Loop)]
+    loops = [number for number, op in enumerate(all_ops(function)) if has(op, Loop)]
     for buffer in sorted(buffers, key=lambda buffer: buffer.start):
         around = buffer.op
         while (loop := loop_around(parent_of(around))) is not None:

@@ -36,16 +36,13 @@ def registers(value: Value) -> int:
 
 class Crowded:
     """Where the tensors of a function take more registers than a thread may have; `position`
-    numbers its ops, `peak` is how many they take at most. It is asked before the operands of an op
-    change."""
+    numbers its ops, `peak` is how many they take at most. It knows no op that is made later."""
 
     def __init__(self, module: Module, function: Operation, target: GPUTarget) -> None:
         ops = all_ops(function)
         self.position = {op: number for number, op in enumerate(ops)}
-        self._ends = {
-            op: self.position[all_ops(op)[-1]] if len(op.regions) else number
-            for op, number in self.position.items()
-        }
+        last = {op: self.position[all_ops(op)[-1]] for op in ops if len(op.regions)}
+        self._ends = self.position | last
         changes = [0] * (len(ops) + 1)
         for op, number in self.position.items():
             made = [(a, number) for r in op.regions for b in r.blocks for a in b.arguments]

@@ -161,7 +161,7 @@ class _Rounds:
         self.inits: list[tuple[MemoryPlace, int]] = []
         self.memory: dict[MemoryPlace, _Memory] = {}
         self.slots: dict[Operation, set[MemoryPlace]] = {}  # the barriers that an op has had
-        self.listed: dict[Operation, list[Operation]] = {}  # by the first of a block
+        self.listed: dict[Block, list[Operation]] = {}
         self.copies = self.steps = 0
         # Without, who reads copies by threads has waited for them itself.
         self.hands_over = any(isa(op, ttng.ArriveWithCopiesOp) for op in all_ops(kernel))
@@ -229,15 +229,14 @@ class _Rounds:
 
     def _list(self, block: Block) -> list[Operation]:
         """The ops of a block that are loops or branches, or of which something is to be known."""
-        first = block.operations[0].operation
-        if first not in self.listed:
-            self.listed[first] = [
+        if block not in self.listed:
+            self.listed[block] = [
                 op
                 for op in (view.operation for view in block.operations)
                 if isa(op, *_MATTERS, *_MATTERS_TOO, *_CONTROL)
                 or (len(op.regions) and _matters(op))
             ]
-        return self.listed[first]
+        return self.listed[block]
 
     def _start(self, group: _Group, op: Operation) -> None:
         group.role = op.opview.role.value or group.role

@@ -199,6 +199,24 @@ def _erase_unused(self: "Operation | OpView") -> None:
 ir.Operation.erase = ir.OpView.erase = _erase_unused  # type: ignore[method-assign]
 
 
+# The pointer in a capsule, by the name that the bindings give capsules of operations.
+_PointerIn = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_pointer_in = _PointerIn(("PyCapsule_GetPointer", ctypes.pythonapi))
+_OPERATION = f"{_root}.ir.Operation._CAPIPtr".encode()
+
+
+def _hash_of_address(self: Any) -> int:
+    """The hash of an op: of its address, by which the bindings say whether two are the same.
+
+    That of the bindings is of its operands, attributes, types and location: a set or a dict that
+    has an op does not find it when one of these has changed.
+    """
+    return _pointer_in(self._CAPIPtr, _OPERATION) >> 4  # it is aligned
+
+
+ir.Operation.__hash__ = ir.OpView.__hash__ = _hash_of_address  # type: ignore[method-assign]
+
+
 _bound_init = ext.Operation._generate_init_method.__func__
 
 
@@ -265,19 +283,12 @@ def _dialect(name: str) -> str:
     return f"{_root}.dialects.{name}"
 
 
-_NameOf = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
-_PointerIn = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-_name_of = _NameOf(("PyCapsule_GetName", ctypes.pythonapi))
-_pointer_in = _PointerIn(("PyCapsule_GetPointer", ctypes.pythonapi))
-
-
 def translate_to_llvm_ir(module: "Module") -> str:
     """LLVM IR text of a module that is all in the `llvm` dialect. The wheel's binding for this
     calls the same function, and never frees the text."""
     if not _root.startswith(_WHEEL):
         return str(llvm.translate_module_to_llvmir(module.operation))
-    capsule = module.operation._CAPIPtr
-    pointer = _pointer_in(capsule, _name_of(capsule))
+    pointer = _pointer_in(module.operation._CAPIPtr, _OPERATION)
     text = _library().mlirTranslateModuleToLLVMIRToString(pointer)
     found = ctypes.string_at(text).decode()
     _library().LLVMDisposeMessage(text)

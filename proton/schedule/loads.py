@@ -411,8 +411,7 @@ def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
 def is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
     """True if a loop has to leave room for a memory: it is made there, or used there or later."""
     position = {op: number for number, op in enumerate(all_ops(function))}
-    inner = [op for op in all_ops(loop) if op in position]
-    start, end = position[loop], max(position[op] for op in inner)
+    start, end = position[loop], position[all_ops(loop)[-1]]
     if position[alloc] > start:
         return position[alloc] <= end
     uses, work = [], [alloc.results[0]]

@@ -129,6 +129,29 @@ def test_the_schedule_of_a_loop_without_dots_says_what_begins_early() -> None:
     assert sum("begin copies" in line for line in lines) == 1
 
 
+@pytest.mark.usefixtures("no_assembler")
+def test_a_load_has_what_another_one_copies_where_it_is_cut(rng: np.random.Generator) -> None:
+    """Its operand is another one when it gives way to its own buffer."""
+
+    @proton.jit
+    def filled(x_ptr, y_ptr, out_ptr, n, cut, B: tl.constexpr):
+        i = tl.arange(0, B)
+        total = tl.zeros((B,), tl.float32)
+        for start in tl.range(0, n, B, num_stages=3):
+            x = tl.load(x_ptr + start + i)
+            total += tl.load(y_ptr + start + i, mask=start + i < cut, other=x)
+        tl.store(out_ptr + i, total)
+
+    cut = int(rng.integers(1, 1024))
+    x, y = rng.integers(-9, 9, (2, 1024)).astype(np.float32)
+    out = np.full(128, np.nan, np.float32)
+    with Emulation(1, rng).installed():
+        filled[1](x, y, out, 1024, cut, B=128)
+    np.testing.assert_equal(out, np.append(y[:cut], x[cut:]).reshape(-1, 128).sum(0))
+    lines = compiled(filled, x, y, out, 1024, cut, B=128, num_warps=1).asm["schedule"].splitlines()
+    assert [line.split()[0] for line in lines if "tt.load" in line] == ["0", "0"]
+
+
 def test_a_kernel_without_a_loop_has_no_schedule() -> None:
     @proton.jit
     def copied(x_ptr, out_ptr, B: tl.constexpr):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import proton
+import proton.language as tl
 from benchmarks.alternating_kernels import (
     attention,
     causal_attention,
@@ -196,6 +197,36 @@ def test_attention_with_records(rng: np.random.Generator) -> None:
             is_softmax = ring[:count]["tag"] & MAX_SCOPE_ID == names.index("softmax")
             found = ring[:count]["iteration"][is_softmax]
             assert found.tolist() == [*range(whole), *range(all_blocks - whole)]
+
+
+def test_what_takes_results_of_another_loop_runs_beside_the_dot(rng: np.random.Generator) -> None:
+    """That loop is made anew first."""
+
+    @proton.jit
+    def weighted(q_ptr, k_ptr, out_ptr, length, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+        rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+        q = tl.load(q_ptr + rows[:, None] * D + depth)
+        sums, total = tl.zeros((M,), tl.float32), tl.zeros((M,), tl.float32)
+        acc = tl.zeros((M, D), tl.float32)
+        for start in range(0, length, N):
+            k = tl.load(k_ptr + (start + columns)[None, :] * D + depth[:, None])
+            sums = sums * 0.5 + tl.sum(tl.dot(q, k), 1)
+        for start in range(0, length, N):
+            k = tl.load(k_ptr + (start + columns)[None, :] * D + depth[:, None])
+            factor = sums * start
+            weights = tl.exp2(tl.dot(q, k))
+            total += tl.sum(weights, 1) * factor
+            v = tl.load(k_ptr + (start + columns)[:, None] * D + depth)
+            acc = tl.dot(weights.to(tl.float16), v, acc)
+        tl.store(out_ptr + rows[:, None] * D + depth, acc * total[:, None])
+
+    q, k = rng.standard_normal((128, 64)), rng.standard_normal((512, 64))
+    arrays = [array.astype(np.float16) for array in (q, k)]
+    out = np.zeros((128, 64), np.float32)
+    text = compiled(weighted, *arrays, out, 512, M=128, N=64, D=64, num_warps=8).asm["ttgir"]
+    (loop,) = (part for part in text.split("scf.for")[1:] if "order_wait" in part)
+    dot, wait = loop.index('warp_group_dot"'), loop.index("warp_group_dot_wait")
+    assert dot < loop.index("arith.mulf") < wait
 
 
 # In the first loop: what is taken out, and which of those that are found.

@@ -23,7 +23,7 @@ from proton.base.targets import GPUTarget
 from proton.conversion.start_partitions import StartPartitions
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import Module, PassManager, arith, ir
+from proton.dialect.mlir import Module, Operation, PassManager, arith, ir
 from proton.dialect.walk import all_ops, op_names, users
 from proton.passes import Pass, Pipeline, Upstream, parse_pipeline
 from proton.tools.opt import app, register_all_passes
@@ -191,6 +191,42 @@ def test_an_op_that_is_erased_while_it_is_used_is_an_error(tmp_path: Path) -> No
         Pipeline([EraseUsed()], label="add").run(ir.Module.parse(text))
     assert "arith.addi is erased while func.return uses it" in str(failure.value)
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_set_finds_an_op_that_has_changed() -> None:
+    """The hash of the bindings is another one then."""
+    text = """func.func @kernel(%a: i32, %b: i32) {
+      %c = arith.addi %a, %a : i32
+      scf.execute_region { %d = arith.muli %c, %b : i32 scf.yield }
+      return
+    }"""
+    with mlir_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        function, first, around, second, *_ = all_ops(module)
+        ops, views = {first, second}, {first.opview, second.opview}
+        other = function.regions[0].blocks[0].arguments[1]
+
+        def is_found(op: Operation) -> bool:
+            same = next(one for one in all_ops(module) if one == op)
+            return all(one in found for one in (same, same.opview) for found in (ops, views))
+
+        first.operands[0] = other
+        assert is_found(first)
+        first.attributes["tag"] = ir.UnitAttr.get()
+        assert is_found(first)
+        first.location = ir.Location.name("elsewhere")
+        assert is_found(first)
+        second.move_before(around)
+        assert is_found(second)
+        first.results[0].replace_all_uses_with(other)
+        assert is_found(second)
+        first.results[0].set_type(ir.IntegerType.get_signless(64))
+        assert is_found(first)
+        first.erase()
+        with pytest.raises(RuntimeError, match="invalidated"):
+            hash(first)
+        assert is_found(second)
+        assert function not in ops
 
 
 def test_a_pass_that_ends_the_process_leaves_its_input(tmp_path: Path) -> None:

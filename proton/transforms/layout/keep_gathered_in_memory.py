@@ -52,7 +52,6 @@ class KeepGatheredInMemory(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            # Lists, in order: the hash of an op changes with its operands.
             groups: dict[tuple[Value, int], list[tuple[Operation, Operation]]] = {}
             for op in ops_named(function, tt.GatherOp):
                 axis = int(op.attributes["axis"].value)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from proton.analysis.cost import widens
 from proton.dialect import isa, ttg
 from proton.dialect.mlir import Module, Operation
-from proton.dialect.walk import all_ops, parent_of
+from proton.dialect.walk import all_ops, parent_of, users
 from proton.passes import Pass, register
 
 
@@ -37,10 +37,10 @@ def _sinks(op: Operation) -> bool:
 
 def _first_use(op: Operation) -> Operation | None:
     """The first op of `op`'s block that uses its result, itself or somewhere inside of it."""
-    users = set()
-    for use in op.results[0].uses:
-        user = use.owner.operation
+    first = None
+    for user in users(op.results[0]):
         while user.block != op.block:
             user = parent_of(user)
-        users.add(user)
-    return next((view.operation for view in op.block.operations if view.operation in users), None)
+        if first is None or user.is_before_in_block(first):
+            first = user
+    return first

@@ -47,15 +47,10 @@ class SinkScalars(Pass):
     only_for: ClassVar[frozenset[str]] = frozenset(_LOOPS)
 
     def run(self, module: Module) -> None:
-        by_block: list[tuple[Block, list[Operation]]] = []
+        by_block: dict[Block, list[Operation]] = {}
         for loop in ops_named(module, *_LOOPS):
-            for block, loops in by_block:
-                if block == loop.block:
-                    loops.append(loop)
-                    break
-            else:
-                by_block.append((loop.block, [loop]))
-        for block, loops in by_block:
+            by_block.setdefault(loop.block, []).append(loop)
+        for block, loops in by_block.items():
             _sink(block, loops)
 
 

@@ -41,7 +41,7 @@ def _materialize_in(block: Block) -> None:
         interval += is_record
         intervals.append(interval)
     edges = [op for op, is_record in zip(operations, records, strict=True) if is_record]
-    places = {op: position for position, op in enumerate(operations)}  # read before any change
+    places = {op: position for position, op in enumerate(operations)}
     plans = []
     for op, made_in in zip(operations, intervals, strict=True):
         for value in op.results:

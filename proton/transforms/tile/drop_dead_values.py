@@ -60,7 +60,7 @@ def _used(function: Operation) -> set[Value]:
                 # What is not passed on decides the way: it comes first.
                 most = max((len(way.passed) for way in ways if way.source == source), default=0)
                 work += list(each.operands)[: len(each.operands) - most]
-        elif op not in ends and not has(op, Pure, Combines):
+        elif not has(op, Pure, Combines) and op not in ends:
             work += op.operands
     used = set[Value]()
     while work:
