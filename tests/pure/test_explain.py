@@ -27,6 +27,7 @@ from synthetic import gpu_run, pieces_run, random_run
 from test_cli import call
 
 from proton.base.errors import ProtonError
+from proton.trace.merge import merge
 from proton.trace.model import HostSlice, RawRun
 from proton.viewer import Run
 from proton.viewer.explain.explanation import basis, command
@@ -383,6 +384,60 @@ def test_launches_of_other_sizes_are_neither_unequal_nor_a_slow_start() -> None:
     first = cpu([9000] * 40, launches=1)
     first.launches += cpu([9000] * 4, launches=5, begin=10_000_000).launches
     assert "first-launch" not in by_rule(first)
+
+
+@pytest.mark.parametrize(("rule", "lengths"), [("unequal-programs", [400, 4000]),
+                                               ("tail", [4000] * 3)])  # fmt: skip
+def test_what_a_launch_takes_around_its_programs_is_not_at_stake(
+    rule: str, lengths: list[int]
+) -> None:
+    """A call of 36 us or more with programs of a few."""
+    raw = cpu(lengths)
+    whole = by_rule(raw)[rule]
+    raw.launches = [replace(one, host_end=one.host_end + 32_000) for one in raw.launches]
+    found = by_rule(raw).get(rule)
+    assert found is not None or whole.gain_ns < 0.05 * Run(raw).findings.time_ns
+    if found is not None:
+        assert found.gain_ns == pytest.approx(whole.gain_ns)
+        assert found.numbers["idle_percent"] < whole.numbers["idle_percent"] / 4
+    raw.launches = [replace(one, host_end=one.host_end + 200_000) for one in raw.launches]
+    assert "few-programs" not in by_rule(raw)
+
+
+def test_programs_that_wait_for_each_other_leave_no_places_idle() -> None:
+    """They have a thread each: 7 of 2, which is no number of places for other kernels."""
+    raw = cpu([100_000] * 8, threads=7)
+    raw.machine["threads"] = 2
+    assert not {"tail", "unequal-programs", "few-programs"} & by_rule(raw).keys()
+    few = cpu([400_000], threads=1, late=1, begin=10_000_000)
+    raw.launches += [replace(one, kernel=1) for one in few.launches]
+    raw.kernels = [*raw.kernels, replace(few.kernels[0], name="other")]
+    assert "1 program for 2 threads" in by_rule(raw)["few-programs"].sentence
+
+
+def test_a_launch_has_the_threads_of_its_process() -> None:
+    both = [cpu([200_000] * 2), cpu([200_000] * 2)]
+    for raw in both:
+        del raw.machine["threads"]
+    merged = merge(both, ["one", "two"])
+    assert Run(merged).programs["thread"].nunique() == 4
+    assert "few-programs" not in by_rule(merged)
+
+
+@pytest.mark.parametrize("options", [{"every": 4}, {"capacity": 25}, {"capacity": 24},
+                                     {"every": 4, "capacity": 41}])  # fmt: skip
+def test_slices_that_are_not_there_are_not_the_scopes_around_them(options: dict[str, int]) -> None:
+    """A scope around a loop, one in it, and one inside of that, with 5, 15 and 80 % of the time."""
+    steps = [[(faults.STEP, 100 * n + 10, 80), (faults.REDUCE, 100 * n, 95)] for n in range(400)]
+    units = [[*(each for step in steps for each in step), (faults.STORE, 0, 40_000)]]
+    raw = gpu(units, auto=[], body=2, **options)
+    parts = dict(Run(raw).findings.kernels[0].scopes)
+    assert parts == pytest.approx({"step": 80, "reduce": 15, "store": 5}, abs=3)
+
+
+def test_scopes_of_no_time_are_scopes() -> None:
+    raw = gpu([[(faults.STEP, 10, 0)]], auto=[], lengths=[1000] * 4)
+    assert Run(raw).findings.kernels[0].scopes == (("step", 0.0),)
 
 
 def test_programs_that_all_run_at_once_gain_nothing_of_more_room() -> None:
