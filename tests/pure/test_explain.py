@@ -632,6 +632,10 @@ def test_random_runs_are_explained(seed: int) -> None:
         found = Run(raw).findings
         document = json.loads(json.dumps(found.to_json(), allow_nan=False))
         assert all(0 <= f["gain_ns"] < float("inf") for f in document["findings"])
+        times = {kernel["kernel"]: kernel["time_ns"] for kernel in document["kernels"]}
+        assert [f["gain_ns"] for f in document["findings"] if f["kernel"]
+                and not (f["between_launches"] or f["happens_once"])
+                and f["gain_ns"] > times[f["kernel"]]] == []  # fmt: skip
         for finding in found:
             for shown in finding.slices:
                 assert 0 <= shown.launch < len(raw.launches)

@@ -69,4 +69,5 @@ def _of(kernel: KernelView, part: slice) -> tuple[float, ...]:
     ideal = float(dur.sum()) / room
     equal = -(-count // room) * float(dur.mean())
     tail = max(0.0, min(equal, length) - ideal) / length
-    return launch, count, places, most, length, tail
+    span = min(length, float(kernel.subject.launch_ns[launch]))
+    return launch, count, places, most, span, tail
