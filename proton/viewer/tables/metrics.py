@@ -155,8 +155,7 @@ def _node(entry: dict[str, Any], depth: int, devices: Mapping[str, _Facts]) -> M
 
 def _is_number(value: object) -> bool:
     """Not those that are no number, or infinite, which sums and JSON would take on."""
-    is_plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_plain and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def known_metrics(root: MetricNode) -> list[str]:
