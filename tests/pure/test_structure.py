@@ -487,6 +487,13 @@ def test_messages_name_what_there_is(monkeypatch, capsys, tmp_path: Path) -> Non
         assert (status, out) == (2, "")
         assert "there is matmul/barrier" in err
         assert "did you mean matmul/softmax?" in err
+        status, out, err = call(monkeypatch, capsys, command, file, "--start", "5", "--end", "2")
+        assert (status, out, "must be after --start" in err) == (2, "", True)
+    said = call(monkeypatch, capsys, "launches", file, "--kernel", "matmull")
+    wanted = "no launch is of --kernel matmull: there is matmul; did you mean matmul?"
+    assert said == (2, "", f"proton-tile: {wanted}\n")
+    _, out, _ = call(monkeypatch, capsys, "analyze", file, "--launch", "1", "--program", "99")
+    assert "as no slices of launch 1, program 99 are on record" in " ".join(out.split())
     for option, name in (("--kernel", "matmull"), ("--scope", "softmx")):
         status, out, err = call(monkeypatch, capsys, "heatmap", file, option, name)
         assert (status, out) == (2, "")
