@@ -454,6 +454,12 @@ def test_programs_without_records_cost_none() -> None:
     assert fourth["fine-scopes"].numbers["cost_percent"] == pytest.approx(15)
 
 
+def test_what_the_compiler_recorded_is_left_out_of_what_it_is_asked_for() -> None:
+    units = [[(faults.LOAD, 20 * n, 20) for n in range(500)]]
+    found = by_rule(gpu(units, cost=12.0, auto=["loads"]))["fine-scopes"]
+    assert found.advice == 'leave "loads" out of auto=, or record one iteration of some (every=16)'
+
+
 def test_of_some_warps_none_is_the_last() -> None:
     run = Run(gpu(barriers(500), sample_warps=[0, 1, 2]))
     assert not [f for f in run.findings if f.rule == "late-warp"]

@@ -53,8 +53,9 @@ def find(subject: Subject) -> Said:
             f"is {_duration(own)} long, its record costs {duration(price)}, and there are {count}"
             f"{all_short}",
             gain_ns=kernel.time_ns * part,
-            advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
-            "(every=16)",
+            advice=(f'leave "{entry.work}" out of auto=' if entry.work else
+                    f"leave {entry.name} out, draw it wider")
+            + ", or record one iteration of some (every=16)",
             record="compare_run_time=True times the kernel without records" if least else "",
             visits=int(np.unique(records.visits.number[rows]).size),
             error_ns=kernel.error_ns(rows),
