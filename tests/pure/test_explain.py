@@ -618,6 +618,18 @@ def test_records_cost_no_more_than_they_take() -> None:
     assert "fine-scopes" not in by_rule(raw)
 
 
+def test_records_cost_a_part_of_what_programs_take() -> None:
+    """... of both threads, and not of the calls around them."""
+    raw = cpu([100_000] * 4, steps=2000, slice_cost=12.0, pause=60_000_000, begin=60_000_000)
+    whole = by_rule(raw)["fine-scopes"]
+    raw.launches = [
+        replace(launch, host_start=launch.host_start - 200_000) for launch in raw.launches
+    ]
+    found = by_rule(raw)["fine-scopes"]
+    assert found.gain_ns == pytest.approx(whole.gain_ns)
+    assert found.numbers["cost_percent"] == pytest.approx(whole.numbers["cost_percent"] / 2)
+
+
 def test_a_command_quotes_the_name_of_the_file() -> None:
     (shown,) = by_rule(cpu([4000] * 4, pause=30_000))["launch-gaps"].slices
     assert command(shown, "a run.proton").startswith("proton-tile timeline 'a run.proton' --launch")

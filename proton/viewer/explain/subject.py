@@ -270,6 +270,16 @@ class KernelView:
         return float(self.launch_ns.sum()) - self.start_ns
 
     @cached_property
+    def ran_ns(self) -> float:
+        """The part of `time_ns` in which any program ran: less on a CPU, where the call takes some,
+        and other threads come late."""
+        programs, found = self.programs, 0.0
+        for part in per_launch(programs.launch):
+            start, dur = programs.start_ns[part], programs.dur_ns[part]
+            found += _busy(np.zeros(dur.size, np.int64), start, dur)
+        return min(found, self.time_ns)
+
+    @cached_property
     def typical_launch(self) -> int:
         """The launch whose time is the median."""
         return int(self.launches[typical(self.launch_ns)])
