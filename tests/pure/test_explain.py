@@ -1,6 +1,7 @@
 """Faults are found by name, healthy kernels give no finding, and the gain is what a fix brings."""
 
 import json
+import random
 import re
 import shlex
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from faults import (
     tiles,
     with_flops,
 )
-from synthetic import gpu_run, pieces_run, random_run
+from synthetic import Chip, Record, gpu_run, pack_launch, pieces_run, random_run
 from test_cli import call
 
 from proton.base.errors import ProtonError
@@ -433,6 +434,31 @@ def test_slices_that_are_not_there_are_not_the_scopes_around_them(options: dict[
     raw = gpu(units, auto=[], body=2, **options)
     parts = dict(Run(raw).findings.kernels[0].scopes)
     assert parts == pytest.approx({"step": 80, "reduce": 15, "store": 5}, abs=3)
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_loop_in_a_sampled_iteration_is_sampled_itself(every: int) -> None:
+    """16 tiles of 40 steps of 90 ns, and 400 ns more each: steps have 90 % of the time."""
+    raw = gpu([[(faults.REDUCE, 0, 4000)]], auto=[], launches=1, lengths=[64_000], every=every)
+    chip = Chip(random.Random(1), sms=1, resolution=1)
+    records = [
+        Record(begin, begin + took, scope, 0, number)
+        for tile in range(16)
+        for scope, number, begin, took in (
+            *((faults.STEP, k, 10_000 + 4000 * tile + 100 * k, 90) for k in range(40)),
+            (faults.REDUCE, tile, 10_000 + 4000 * tile, 4000),
+        )
+        if number % every == 0
+    ]
+    program = chip.program(0, 10_000, 74_000, 1.0, [records])
+    (launch,) = raw.launches
+    packed = pack_launch(raw.kernels[0], (1, 1, 1), len(records), [program],
+                         host=(launch.host_start, launch.host_end))  # fmt: skip
+    raw.launches = [packed]
+    raw.gpus = [replace(chip.clock(), name="a GPU")]
+    assert dict(Run(raw).findings.kernels[0].scopes) == pytest.approx(
+        {"step": 90, "reduce": 10}, abs=3
+    )
 
 
 def test_scopes_of_no_time_are_scopes() -> None:
