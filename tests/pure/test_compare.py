@@ -6,6 +6,8 @@ import re
 
 import numpy as np
 import pytest
+from faults import STEP, STORE
+from faults import gpu as faulty
 from sides import Scopes, raw_run
 from synthetic import gpu_run, random_run
 
@@ -512,3 +514,30 @@ def _numbers(values: np.ndarray, first: int) -> Side:
             for i, value in enumerate(values.tolist())
         ]
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("stat", ["count", "total", "self", "mean"])
+def test_sums_of_some_visits_are_not_those_of_all(stat: str) -> None:
+    def recorded(**options: int) -> Side:
+        units = [[(STEP, 100 * n, 90) for n in range(40)] + [(STORE, 0, 4000)]]
+        raw = faulty(units, auto=[], **options)
+        began = [raw.origin_unix_ns + n for n in range(7)]
+        return Side.of([Run(dataclasses.replace(raw, origin_unix_ns=ns)) for ns in began])
+
+    whole, some = recorded(), recorded(every=4)
+    said = "recorded with every=4, the baseline with all visits"
+    rules = [{"scope": name, "stat": stat, "max_regression": 0.05} for name in ("step", "store")]
+    budgets = budgets_of({"budget": rules}, "budgets.toml")
+    report = check(some, whole, budgets)
+    found = {each.title.split()[0]: (each.status, each.reason) for each in report.findings}
+    # That of `store` is of all its visits; its own time has what is not recorded of `step`.
+    for scope, unlike in (("step", stat != "mean"), ("store", stat == "self")):
+        status, reason = found[f"matmul/{scope}"]
+        assert (status is Status.INCONCLUSIVE, reason == said) == (unlike, unlike), scope
+    assert not report.is_open  # more processes say the same
+    kinds = {change.group.scope: change.kind for change in diff(whole, some, stat=stat)}
+    assert (kinds["step"] == "unclear") == (stat != "mean")
+    assert check(some, recorded(every=4), budgets).status is Status.PASS
+    rules = [{"scope": "step", "stat": stat, "max_ns": 1e9}]
+    report = check(some, None, budgets_of({"budget": rules}, "budgets.toml"))
+    assert (report.status is Status.PASS) == (stat == "mean"), report.findings

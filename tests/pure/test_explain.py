@@ -1,6 +1,7 @@
 """Faults are found by name, healthy kernels give no finding, and the gain is what a fix brings."""
 
 import json
+import random
 import re
 import shlex
 from collections.abc import Callable
@@ -23,10 +24,11 @@ from faults import (
     tiles,
     with_flops,
 )
-from synthetic import gpu_run, pieces_run, random_run
+from synthetic import Chip, Record, gpu_run, pack_launch, pieces_run, random_run
 from test_cli import call
 
 from proton.base.errors import ProtonError
+from proton.trace.merge import merge
 from proton.trace.model import HostSlice, RawRun
 from proton.viewer import Run
 from proton.viewer.explain.explanation import basis, command
@@ -394,6 +396,85 @@ def test_launches_of_other_sizes_are_neither_unequal_nor_a_slow_start() -> None:
     assert "first-launch" not in by_rule(first)
 
 
+@pytest.mark.parametrize(("rule", "lengths"), [("unequal-programs", [400, 4000]),
+                                               ("tail", [4000] * 3)])  # fmt: skip
+def test_what_a_launch_takes_around_its_programs_is_not_at_stake(
+    rule: str, lengths: list[int]
+) -> None:
+    """A call of 36 us or more with programs of a few."""
+    raw = cpu(lengths)
+    whole = by_rule(raw)[rule]
+    raw.launches = [replace(one, host_end=one.host_end + 32_000) for one in raw.launches]
+    found = by_rule(raw).get(rule)
+    assert found is not None or whole.gain_ns < 0.05 * Run(raw).findings.time_ns
+    if found is not None:
+        assert found.gain_ns == pytest.approx(whole.gain_ns)
+        assert found.numbers["idle_percent"] < whole.numbers["idle_percent"] / 4
+    raw.launches = [replace(one, host_end=one.host_end + 200_000) for one in raw.launches]
+    assert "few-programs" not in by_rule(raw)
+
+
+def test_programs_that_wait_for_each_other_leave_no_places_idle() -> None:
+    """They have a thread each: 7 of 2, which is no number of places for other kernels."""
+    raw = cpu([100_000] * 8, threads=7)
+    raw.machine["threads"] = 2
+    assert not {"tail", "unequal-programs", "few-programs"} & by_rule(raw).keys()
+    few = cpu([400_000], threads=1, late=1, begin=10_000_000)
+    raw.launches += [replace(one, kernel=1) for one in few.launches]
+    raw.kernels = [*raw.kernels, replace(few.kernels[0], name="other")]
+    assert "1 program for 2 threads" in by_rule(raw)["few-programs"].sentence
+
+
+def test_a_launch_has_the_threads_of_its_process() -> None:
+    both = [cpu([200_000] * 2), cpu([200_000] * 2)]
+    for raw in both:
+        del raw.machine["threads"]
+    merged = merge(both, ["one", "two"])
+    assert Run(merged).programs["thread"].nunique() == 4
+    assert "few-programs" not in by_rule(merged)
+
+
+@pytest.mark.parametrize("options", [{"every": 4}, {"capacity": 25}, {"capacity": 24},
+                                     {"every": 4, "capacity": 41}])  # fmt: skip
+def test_slices_that_are_not_there_are_not_the_scopes_around_them(options: dict[str, int]) -> None:
+    """A scope around a loop, one in it, and one inside of that, with 5, 15 and 80 % of the time."""
+    steps = [[(faults.STEP, 100 * n + 10, 80), (faults.REDUCE, 100 * n, 95)] for n in range(400)]
+    units = [[*(each for step in steps for each in step), (faults.STORE, 0, 40_000)]]
+    raw = gpu(units, auto=[], body=2, **options)
+    parts = dict(Run(raw).findings.kernels[0].scopes)
+    assert parts == pytest.approx({"step": 80, "reduce": 15, "store": 5}, abs=3)
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_loop_in_a_sampled_iteration_is_sampled_itself(every: int) -> None:
+    """16 tiles of 40 steps of 90 ns, and 400 ns more each: steps have 90 % of the time."""
+    raw = gpu([[(faults.REDUCE, 0, 4000)]], auto=[], launches=1, lengths=[64_000], every=every)
+    chip = Chip(random.Random(1), sms=1, resolution=1)
+    records = [
+        Record(begin, begin + took, scope, 0, number)
+        for tile in range(16)
+        for scope, number, begin, took in (
+            *((faults.STEP, k, 10_000 + 4000 * tile + 100 * k, 90) for k in range(40)),
+            (faults.REDUCE, tile, 10_000 + 4000 * tile, 4000),
+        )
+        if number % every == 0
+    ]
+    program = chip.program(0, 10_000, 74_000, 1.0, [records])
+    (launch,) = raw.launches
+    packed = pack_launch(raw.kernels[0], (1, 1, 1), len(records), [program],
+                         host=(launch.host_start, launch.host_end))  # fmt: skip
+    raw.launches = [packed]
+    raw.gpus = [replace(chip.clock(), name="a GPU")]
+    assert dict(Run(raw).findings.kernels[0].scopes) == pytest.approx(
+        {"step": 90, "reduce": 10}, abs=3
+    )
+
+
+def test_scopes_of_no_time_are_scopes() -> None:
+    raw = gpu([[(faults.STEP, 10, 0)]], auto=[], lengths=[1000] * 4)
+    assert Run(raw).findings.kernels[0].scopes == (("step", 0.0),)
+
+
 def test_programs_that_all_run_at_once_gain_nothing_of_more_room() -> None:
     raw = gpu(loads(1500), shared=128 * 1024, lengths=[50_000] * 4)
     assert "occupancy" not in by_rule(raw)
@@ -406,6 +487,12 @@ def test_programs_without_records_cost_none() -> None:
     half = by_rule(gpu(units, cost=12.0, recorded=2))["fine-scopes"]
     assert half.numbers["cost_percent"] == pytest.approx(30)
     assert fourth["fine-scopes"].numbers["cost_percent"] == pytest.approx(15)
+
+
+def test_what_the_compiler_recorded_is_left_out_of_what_it_is_asked_for() -> None:
+    units = [[(faults.LOAD, 20 * n, 20) for n in range(500)]]
+    found = by_rule(gpu(units, cost=12.0, auto=["loads"]))["fine-scopes"]
+    assert found.advice == 'leave "loads" out of auto=, or record one iteration of some (every=16)'
 
 
 def test_of_some_warps_none_is_the_last() -> None:
@@ -566,6 +653,18 @@ def test_records_cost_no_more_than_they_take() -> None:
     assert "fine-scopes" not in by_rule(raw)
 
 
+def test_records_cost_a_part_of_what_programs_take() -> None:
+    """... of both threads, and not of the calls around them."""
+    raw = cpu([100_000] * 4, steps=2000, slice_cost=12.0, pause=60_000_000, begin=60_000_000)
+    whole = by_rule(raw)["fine-scopes"]
+    raw.launches = [
+        replace(launch, host_start=launch.host_start - 200_000) for launch in raw.launches
+    ]
+    found = by_rule(raw)["fine-scopes"]
+    assert found.gain_ns == pytest.approx(whole.gain_ns)
+    assert found.numbers["cost_percent"] == pytest.approx(whole.numbers["cost_percent"] / 2)
+
+
 def test_a_command_quotes_the_name_of_the_file() -> None:
     (shown,) = by_rule(cpu([4000] * 4, pause=30_000))["launch-gaps"].slices
     assert command(shown, "a run.proton").startswith("proton-tile timeline 'a run.proton' --launch")
@@ -586,6 +685,10 @@ def test_random_runs_are_explained(seed: int) -> None:
         found = Run(raw).findings
         document = json.loads(json.dumps(found.to_json(), allow_nan=False))
         assert all(0 <= f["gain_ns"] < float("inf") for f in document["findings"])
+        times = {kernel["kernel"]: kernel["time_ns"] for kernel in document["kernels"]}
+        assert [f["gain_ns"] for f in document["findings"] if f["kernel"]
+                and not (f["between_launches"] or f["happens_once"])
+                and f["gain_ns"] > times[f["kernel"]]] == []  # fmt: skip
         for finding in found:
             for shown in finding.slices:
                 assert 0 <= shown.launch < len(raw.launches)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,7 +19,7 @@ from test_cli import call
 from proton.base.progress import StepCounter
 from proton.trace.archive import SCHEMA
 from proton.viewer import Run
-from proton.viewer.compare.measure import MeasuredProgram, MeasureError
+from proton.viewer.compare.measure import MeasuredProgram, MeasureError, gather
 from tests import processes
 
 ADD = ("add", "x: *fp32, BLOCK=1024")
@@ -327,6 +328,32 @@ def test_a_program_that_fails_or_leaves_no_run_ends_the_measurement(tmp_path) ->
         )
     with pytest.raises(MeasureError, match="it left no"):
         program("pass").run(tmp_path / "a.proton")
+    with pytest.raises(MeasureError, match="nowhere: there is no such folder"):
+        replace(program("pass"), folder=tmp_path / "nowhere").run(tmp_path / "a.proton")
+    leaves = "import sys; open(sys.argv[1], 'w'); sys.exit(3)"
+    with pytest.raises(MeasureError, match=r"exit status 3$"):
+        program(leaves).run(tmp_path / "a.proton")
+    assert not list(tmp_path.glob("*.proton"))  # which no statistics would count
+
+
+def test_rounds_before_a_program_fails_are_kept(tmp_path) -> None:
+    """It fails in its third run, and leaves that; the other side has run in that round."""
+    code = """
+import pathlib, sys
+pathlib.Path(sys.argv[1]).write_text("a run")
+sys.exit(sys.argv[2] == "bad" and "0002" in sys.argv[1])
+"""
+    programs = {
+        name: MeasuredProgram(words=[sys.executable, "-c", code, "{run}", name], folder=tmp_path)
+        for name in ("good", "bad")
+    }
+    said = list[str]()
+    with pytest.raises(MeasureError, match="exit status 1"):
+        gather(programs, tmp_path / "out", range(5), said.append)
+    assert said[-1].endswith("out has 2 rounds")
+    for name in programs:
+        files = sorted(path.name for path in (tmp_path / "out" / name).iterdir())
+        assert files == ["0000.proton", "0001.proton"]
 
 
 def test_a_script_is_run_by_python_m_proton(tmp_path) -> None:

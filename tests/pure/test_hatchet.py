@@ -1,6 +1,7 @@
 """Hatchet files of Triton's Proton: findings from sums, and comparisons of them."""
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,21 @@ def kernel(name: str, us: float, launches: int, device: str = "0", **work: float
 def written(path: Path, *inner: object) -> Path:
     path.write_text(json.dumps([frame("ROOT", inner), {"CUDA": {"0": H200, "1": ADA}}]))
     return path
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -5.0])
+def test_what_is_no_time_is_none(viewer: Viewer, tmp_path: Path, value: float) -> None:
+    odd = kernel("odd", 10, 4, loss=value)
+    odd["metrics"]["time (ns)"] = value
+    file = written(tmp_path / "a.hatchet", frame("model", [odd, kernel("copy", 1000, 20)]))
+    status, out, err = viewer("explain", file, "--json")
+    document = json.loads(out)
+    assert (status, err, [each["kernel"] for each in document["kernels"]]) == (0, "", ["copy"])
+    assert document["time_ns"] == 1e6
+    status, out, _ = viewer("metrics", file, "--json")
+    assert (status, "NaN" in out, "Infinity" in out) == (0, False, False)
+    status, out, err = viewer("history", file, "--stat", "mean")
+    assert (status, err, "odd" in out, "copy" in out) == (0, "", False, True)
 
 
 def test_findings_of_sums(viewer: Viewer, tmp_path: Path) -> None:

@@ -58,6 +58,16 @@ def test_how_much_of_a_scope_others_hide() -> None:
     assert measured("min_overlap", raw, scope="nothing", hidden_by="dots") is None
 
 
+def test_work_that_was_not_recorded_hides_nothing_that_is_known() -> None:
+    raw = gpu([[(SOFTMAX, 0, 100)]], auto=[])
+    for work in ("copies", "dots"):
+        found = answer("min_overlap", raw, scope="softmax", hidden_by=work)
+        assert found == f'have no {work} on record (auto="{work}")'
+    for auto in ("copies", "loads"):
+        raw = gpu([[(SOFTMAX, 0, 100)]], auto=[auto])
+        assert measured("min_overlap", raw, scope="softmax", hidden_by="copies") == 0
+
+
 def test_what_hides_a_role_is_of_any_unit() -> None:
     raw = roles(4)
     for role in ("", "produce"):
@@ -318,6 +328,7 @@ def test_kernels_without_the_scope_are_not_held_to_it() -> None:
         ({"hidden_by": "dots", "scope": "a", "max_visits": 1}, "go together"),
         ({"max_visits": 3}, "max_visits needs a scope"),
         ({"order": ["load"]}, "two phases or more"),
+        ({"order": ["load", "dot", "load"]}, "order must name each phase once"),
         ({"order": "load"}, "order must be a list of scopes"),
         ({"max_share": 1.5, "scope": "a"}, "must be a part such as"),
         ({"max_share": 60, "scope": "a"}, 'got 60: write 0.6 or "60%"'),
@@ -476,6 +487,13 @@ def test_messages_name_what_there_is(monkeypatch, capsys, tmp_path: Path) -> Non
         assert (status, out) == (2, "")
         assert "there is matmul/barrier" in err
         assert "did you mean matmul/softmax?" in err
+        status, out, err = call(monkeypatch, capsys, command, file, "--start", "5", "--end", "2")
+        assert (status, out, "must be after --start" in err) == (2, "", True)
+    said = call(monkeypatch, capsys, "launches", file, "--kernel", "matmull")
+    wanted = "no launch is of --kernel matmull: there is matmul; did you mean matmul?"
+    assert said == (2, "", f"proton-tile: {wanted}\n")
+    _, out, _ = call(monkeypatch, capsys, "analyze", file, "--launch", "1", "--program", "99")
+    assert "as no slices of launch 1, program 99 are on record" in " ".join(out.split())
     for option, name in (("--kernel", "matmull"), ("--scope", "softmx")):
         status, out, err = call(monkeypatch, capsys, "heatmap", file, option, name)
         assert (status, out) == (2, "")

@@ -124,6 +124,12 @@ def check_launches(run: Run, launches: Sequence[int]) -> None:
         raise ProtonError(f"no launch {names}: there are 0 to {count - 1}")
 
 
+def check_times(start: int | None, end: int | None) -> None:
+    """Raises BadParameter where nothing is between them."""
+    if start is not None and end is not None and start >= end:
+        raise typer.BadParameter("must be after --start", param_hint="'--end'")
+
+
 def check_found(option: str, pattern: str, names: Iterable[str]) -> None:
     """Raises ProtonError where a regular expression is found in no name, and says which are."""
     known = sorted(set(names))
@@ -143,8 +149,7 @@ def selection(
     end: int | None,
 ) -> Selection:
     """What the options choose."""
-    if start is not None and end is not None and start >= end:
-        raise typer.BadParameter("must be after --start", param_hint="'--end'")
+    check_times(start, end)
     return Selection(
         kernel=kernel,
         scope=scope,

@@ -97,6 +97,8 @@ class Budget:
             raise BudgetError("min_overlap and hidden_by go together: a scope, and what hides it")
         if len(self.order) == 1:
             raise BudgetError(f"order must name two phases or more, got {shown(self.order)}")
+        if len(set(self.order)) < len(self.order):
+            raise BudgetError(f"order must name each phase once, got {shown(self.order)}")
 
     @property
     def is_timed(self) -> bool:

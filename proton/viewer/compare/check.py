@@ -204,7 +204,8 @@ def _findings(
     if rule.max_ns is not None:
         change = both.change(group, rule.stat, error, unit=PROCESSES)
         by = " by itself" if rule.max_regression is not None else ""
-        found.append(_absolute(rule, title + by, change, error, least, source))
+        sampled = both.candidate.sampled(group, rule.stat)
+        found.append(_absolute(rule, title + by, change, error, least, source, sampled))
     return found
 
 
@@ -225,6 +226,8 @@ def _against_baseline(
     said = f"allowed {percent(limit)}{note}"
     if ratio is None:
         status, reason = Status.INCONCLUSIVE, "added: the baseline does not have it"
+    elif change.unlike:
+        status, reason = Status.INCONCLUSIVE, change.unlike
     elif change.unit != PROCESSES or ratio.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(ratio.processes, change, least)
     elif ratio.value > limit and ratio.low > 1:
@@ -235,7 +238,7 @@ def _against_baseline(
         status, reason = Status.INCONCLUSIVE, _unsure(ratio, said)
     return Verdict(
         title=title, status=status, reason=reason + _of_reference(change), limit=limit,
-        estimate=ratio, change=change, source=source,
+        estimate=ratio, change=change, source=source, is_final=bool(change.unlike),
     )  # fmt: skip
 
 
@@ -252,15 +255,19 @@ def _of_reference(change: Change) -> str:
 
 
 def _absolute(
-    rule: Budget, title: str, change: Change, error: float, least: int, source: tuple[str, int]
-) -> Verdict:
+    rule: Budget, title: str, change: Change, error: float, least: int, source: tuple[str, int],
+    sampled: str,
+) -> Verdict:  # fmt: skip
+    """Of a sum of which options left out a part, `sampled`, there is no answer."""
     assert rule.max_ns is not None
     found = statistics.level(change.after, error=error)
     value, most, *ends = (
         amount(ns, rule.stat) for ns in (found.value, rule.max_ns, found.low, found.high)
     )
     said = f"{value}, allowed {most}"
-    if found.processes < least:
+    if sampled:
+        status, reason = Status.INCONCLUSIVE, f"some visits alone are on record ({sampled})"
+    elif found.processes < least:
         status, reason = Status.INCONCLUSIVE, _too_few(found.processes, None, least)
     elif found.low > rule.max_ns:
         status, reason = Status.REGRESSION, said
@@ -271,7 +278,7 @@ def _absolute(
         reason = f"{said}: it may be anything from {' to '.join(ends)}"
     return Verdict(
         title=title, status=status, reason=reason, limit=rule.max_ns, estimate=found,
-        change=change, source=source,
+        change=change, source=source, is_final=bool(sampled),
     )  # fmt: skip
 
 

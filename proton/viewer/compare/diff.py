@@ -63,6 +63,7 @@ class Change:
     ratio: Estimate | None = None
     beside: Beside | None = None
     is_alone: bool = False  # nothing was there to compare with
+    unlike: str = ""  # why sums of both sides are not of the same visits; empty where they are
 
     @property
     def kind(self) -> str:
@@ -73,6 +74,8 @@ class Change:
             return "vanished" if self.before.size else "added"
         if self.ratio is None or self.ratio.processes < LEAST:
             return "too few"
+        if self.unlike:
+            return "unclear"
         more, less = ("more", "fewer") if self.stat == COUNT else ("slower", "faster")
         if self.ratio.low == self.ratio.high == 1:
             return "same"
@@ -126,6 +129,13 @@ class Comparison:
             group=group, was=was, stat=stat, title=self.title(group), unit=unit, ratio=ratio,
             beside=beside, before=_there(before), after=_there(after),
             is_alone=not self.baseline.processes,
+            unlike="" if was is None else self._unlike(was, group, stat),
+        )  # fmt: skip
+
+    def _unlike(self, was: Group, group: Group, stat: str) -> str:
+        old, new = self.baseline.sampled(was, stat), self.candidate.sampled(group, stat)
+        return "" if old == new else (
+            f"recorded with {new or 'all visits'}, the baseline with {old or 'all visits'}"
         )  # fmt: skip
 
     def _with_reference(

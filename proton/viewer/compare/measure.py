@@ -46,7 +46,10 @@ class MeasuredProgram:
         return [self.python, "-m", "proton", "--quiet", "--output", str(run), *self.words]
 
     def run(self, run: Path) -> None:
-        """Runs it to its end; raises MeasureError where that leaves no run."""
+        """Runs it to its end; raises MeasureError where that leaves no run. One of a program that
+        failed is removed."""
+        if not self.folder.is_dir():
+            raise MeasureError(f"{self.folder}: there is no such folder")
         run.unlink(missing_ok=True)
         command = self.command(run)
         try:
@@ -60,7 +63,8 @@ class MeasuredProgram:
             ended = f"exit status {done.returncode}" if done.returncode else f"it left no {run}"
             last = (done.stderr or done.stdout).splitlines()[-LAST_LINES:]
             text = printable(" | ".join(line.strip() for line in last if line.strip()))
-            raise MeasureError(f"{' '.join(command)}: {ended}: {text}")
+            run.unlink(missing_ok=True)
+            raise MeasureError(": ".join(filter(None, (" ".join(command), ended, text))))
 
 
 def gather(
@@ -69,8 +73,8 @@ def gather(
     rounds: Sequence[int],
     say: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Runs each program once a round, and leaves the runs in a folder for each. Ctrl-C leaves the
-    rounds that are whole."""
+    """Runs each program once a round, and leaves the runs in a folder for each. Ctrl-C, or a
+    program that fails, leaves the rounds that are whole."""
     for name in programs:
         (out / name).mkdir(parents=True, exist_ok=True)
     progress = StepCounter("round", len(rounds), say)
@@ -80,7 +84,7 @@ def gather(
         try:
             for name in order:
                 programs[name].run(files[name])
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, MeasureError):
             for file in files.values():
                 file.unlink(missing_ok=True)
             say(f"stopped: {out} has {counted(number, 'round', 'rounds')}")
@@ -97,8 +101,10 @@ def warm_up(programs: Mapping[str, MeasuredProgram], out: Path) -> None:
         if left:
             raise MeasureError(f"{folder} has runs already: name another folder, or remove them")
         run = (folder / f"warm-up{SUFFIX}").absolute()
-        program.run(run)
-        run.unlink()
+        try:
+            program.run(run)
+        finally:
+            run.unlink(missing_ok=True)
 
 
 def sizes(least: int, most: int) -> list[int]:

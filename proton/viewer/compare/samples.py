@@ -22,6 +22,7 @@ from proton.trace.chrome import SUFFIX as CHROME
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.model import CLOCK_STEP, COMMIT, Kernel
 from proton.trace.records import NONE
+from proton.viewer.explain.subject import Subject
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, variant_numbers
 from proton.viewer.tables.metrics import HATCHET, HATCHET_MSGPACK, TIME, of_hatchet
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 COUNT = "count"  # the statistic that is no time
 STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
+SUMS = STATS[:3]  # those of all visits, where the others are of some as well
+SAMPLES = ("every", "sample_programs", "sample_warps")  # options that leave out visits
 AVERAGED = STATS[:4]  # those that a clock's steps do not show in, as ends meet them at random
 _TREES = (HATCHET, HATCHET_MSGPACK)
 _MEASURED = (COMMIT, CLOCK_STEP)  # facts of a run that are none of its machine
@@ -93,6 +96,8 @@ class Process:
     targets: dict[Variant, str]
     rows: dict[Group, Row]
     batches: dict[Group, list[Row]]
+    # Of a scope, and of a kernel's scopes together, the options that left out some of its visits.
+    sampled: dict[Group, str] = field(default_factory=dict)
     commit: str = ""  # empty where it is not known
     step_ns: float = 0.0  # of the clock; 0 where it is fine, or not known
     held: Run | None = field(default=None, compare=False, repr=False)  # else its file is read
@@ -179,6 +184,16 @@ class Side:
         """The longest step of the clocks that its times are read from."""
         on_cpu = (p for p in self.processes if p.targets.get(group.variant) == str(CPUTarget()))
         return max((process.step_ns for process in on_cpu), default=0.0)
+
+    def sampled(self, group: Group, stat: str) -> str:
+        """The options that left out visits of which a statistic is a sum; empty where none did."""
+        if stat not in SUMS or not group.scope:
+            return ""
+        # Its own time depends on what is recorded inside of it, too.
+        key = Group(group.variant, "" if stat == "self" else group.scope)
+        return ", ".join(dict.fromkeys(
+            process.sampled[key] for process in self.processes if key in process.sampled
+        ))  # fmt: skip
 
     def totals(self, group: Group) -> np.ndarray:
         """The time of its own in each process; NaN where a process has no such scope."""
@@ -275,9 +290,29 @@ def _process(
         lost=bool(totals.lost or totals.dropped_launches),
         partial=unfinished > 0,
         targets={v: kernel.target for v, kernel in zip(variants, run.kernels, strict=True)},
+        sampled=_sampled(run, variants),
         rows=_rows(run, variants, warps),
         batches=_batches(run, variants, warps) if alone else {},
     )
+
+
+def _sampled(run: Run, variants: Sequence[Variant]) -> dict[Group, str]:
+    """The options that left out visits, of each scope that lacks some; of a kernel all of them."""
+    found = dict[Group, str]()
+    of = dict(zip(map(id, run.kernels), variants, strict=True))
+    if not any(name in kernel.options for kernel in run.kernels for name in SAMPLES):
+        return found
+    subject = Subject(run)
+    for view in subject.kernels:
+        options, variant = view.kernel.options, of[id(view.kernel)]
+        for scope, rows in view.scope_rows.items():
+            is_cut = {"every": (subject.sampled[rows] != 1).any()}
+            words = [f"{name}={options[name]}" for name in SAMPLES
+                     if name in options and is_cut.get(name, True)]  # fmt: skip
+            if words:
+                found[Group(variant, subject.scopes[scope].path)] = ", ".join(words)
+                found.setdefault(Group(variant, ""), ", ".join(words))
+    return found
 
 
 def _tables(run: Run, warps: bool, *more: str) -> list[pd.DataFrame]:

@@ -177,6 +177,13 @@ def _overlap(view: KernelView, asked: Asked) -> Sequence[float]:
     return [float((covered(one[1]) - covered(one[0])).sum()) / max(whole, 1.0)]
 
 
+def _without_work(view: KernelView, asked: Asked) -> str:
+    """That a run was not asked for the asynchronous work that is to hide a scope."""
+    work = asked.hidden_by
+    is_there = work not in WORK or view.has(work) or (work != DOTS and view.has("loads"))
+    return "" if is_there else f'have no {work} on record (auto="{work}")'
+
+
 def _disorder(view: KernelView, asked: Asked) -> Sequence[float]:
     """Phases begin in their order, by the first slice of each in a unit and iteration, or tile."""
     records, found = view.records, 0
@@ -302,7 +309,7 @@ def _resource(name: str) -> Callable[[KernelView, Asked], Sequence[float]]:
 
 MEASURES: dict[str, Measure] = {
     "min_overlap": Measure(title="overlap", of=_overlap, is_most=False, is_exact=False, unit="%",
-                           needs_scope=True, needs_all=True),
+                           needs_scope=True, needs_all=True, lacks=_without_work),
     "order": Measure(title="out of order", of=_disorder, needs_all=True),
     "min_visits": Measure(title="fewest visits", of=_visits, is_most=False, needs_scope=True,
                           needs_all=True, lacks=_unvisited),

@@ -5,6 +5,9 @@ With P programs of the mean length m on S places (SMs x the most programs that o
     launch                   D, of which S * D is there to be used
     equal programs           ceil(P / S) * m
     without a last wave      P * m / S            what equal programs take more is the last wave's
+
+A launch of the CPU takes longer than its programs: what comes before them and behind is none of
+theirs. Programs that wait for each other have a thread each there, more than the launch's places.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ class Balance:
     programs: np.ndarray
     places: np.ndarray
     most: np.ndarray  # programs of a place at once
+    span_ns: np.ndarray  # from the start of the first program to the end of the last
     tail: np.ndarray
 
     @property
@@ -40,13 +44,17 @@ class Balance:
 
 
 def balance(kernel: KernelView) -> Balance:
-    """Of each launch of which programs left their times."""
+    """Of each launch of which programs left their times, but for those in which they wait for each
+    other."""
     programs = kernel.programs
     rows = [_of(kernel, part) for part in per_launch(programs.launch)] if programs.row.size else []
-    columns = np.array(rows, np.float64).reshape(-1, 5).T
+    columns = np.array(rows, np.float64).reshape(-1, 6).T
+    threads = 0 if kernel.on_gpu else kernel.subject.threads
+    columns = columns[:, columns[2] <= threads] if threads else columns
     launch, count, places, most = (column.astype(np.int64) for column in columns[:4])
     return Balance(
-        launch=launch, programs=count, places=places, most=most, tail=columns[4],
+        launch=launch, programs=count, places=places, most=most, span_ns=columns[4],
+        tail=columns[5],
     )  # fmt: skip
 
 
@@ -61,4 +69,5 @@ def _of(kernel: KernelView, part: slice) -> tuple[float, ...]:
     ideal = float(dur.sum()) / room
     equal = -(-count // room) * float(dur.mean())
     tail = max(0.0, min(equal, length) - ideal) / length
-    return launch, count, places, most, tail
+    span = min(length, float(kernel.subject.launch_ns[launch]))
+    return launch, count, places, most, span, tail

@@ -219,9 +219,9 @@ def _time(kernel: KernelView) -> KernelTime:
     times = subject.self_ns[rows] * subject.weight[rows]
     sums = np.bincount(subject.records.scope[rows], times, len(subject.scopes))
     paths: dict[str, float] = {}
-    for scope, ns in zip(subject.scopes, sums.tolist(), strict=True):
-        if ns:
-            paths[scope.path] = paths.get(scope.path, 0.0) + ns
+    for scope in kernel.scope_rows:
+        path = subject.scopes[scope].path
+        paths[path] = paths.get(path, 0.0) + float(sums[scope])
     whole = max(sum(paths.values()), 1.0)
     order = sorted(paths.items(), key=lambda item: -item[1])[:TOP]
     return KernelTime(

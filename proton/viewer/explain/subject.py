@@ -25,6 +25,7 @@ from proton.base.chips.chip import Chip
 from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.flights import WAIT
+from proton.trace.merge import THREADS
 from proton.trace.model import LOCKS, Kernel, Scope
 from proton.trace.records import NONE
 from proton.trace.wire import RecordKind
@@ -34,7 +35,7 @@ from proton.viewer.tables.first_view import typical
 from proton.viewer.tables.labels import kernel_labels
 from proton.viewer.tables.recording_cost import OFF
 from proton.viewer.tables.rows import launch_times
-from proton.viewer.tables.stats import own_values
+from proton.viewer.tables.stats import own_values, right_inside
 
 SLOW_START = 1.5  # times the slowest of the others: a first launch that stands for itself
 
@@ -106,9 +107,12 @@ class Subject:
 
     @cached_property
     def self_ns(self) -> np.ndarray:
-        """Of each record what it took, less what the slices inside it took; 0 for marks."""
-        found = np.zeros(self.records.kind.size, np.int64)
-        found[self.slices] = self.own(self.slices, self.records.corrected_ns[self.slices])
+        """Of each record what it took, less what the slices inside it took; 0 for marks. Where
+        those were lost, one that stands for others has what is left, another as much in all of its
+        time as in what is left."""
+        records, rows = self.records, self.slices
+        found = np.zeros(records.kind.size, np.int64)
+        found[rows] = self.own(rows, records.corrected_ns[rows], is_cut=True)
         return found
 
     @cached_property
@@ -153,11 +157,37 @@ class Subject:
         """The sum of values of some records, with that of records which were lost."""
         return float((values * self.weight[rows]).sum())
 
-    def own(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Values of slices, some rows of records, less those of the slices right inside them."""
+    def own(self, rows: np.ndarray, values: np.ndarray, is_cut: bool = False) -> np.ndarray:
+        """Values of slices, some rows of records, less those of the slices right inside them, with
+        those that `every` left out; where it `is_cut`, of what units have records of."""
+        records, scope = self.records, self.records.scope[rows]
+        track, start, end = records.track[rows], records.start_ns[rows], records.end_ns[rows]
+        lossy = is_cut & (records.tracks.written > records.tracks.kept)[track]
+        if not lossy.any() and (self.sampled[rows] == 1).all():
+            return own_values(track, start, end, values)
+        inner, around = right_inside(track, start, end)
+        has_inner = np.isin(scope, scope[around])
+        oldest, unit = np.unique(track, return_index=True, return_inverse=True)[1:]
+        since = np.where(has_inner, end, start)[oldest][unit.ravel()]
+        left = np.clip(end - since, 0, None) / np.maximum(end - start, 1)
+        left = np.where(lossy & (since > start), left, 1.0)
+        known = np.where(has_inner, left, 1.0)
+        each = values[inner] * left[inner] * self._counted_inside(rows[inner], rows[around])
+        inside = np.bincount(around, each, rows.size)
+        found = np.maximum(values * known - inside, 0.0)
+        is_alone = (self.written[rows] == 1) & (known < 1)
+        scaled = np.divide(found, known, out=values.astype(np.float64), where=known > 0)
+        return np.where(is_alone, scaled, found)
+
+    def _counted_inside(self, inner: np.ndarray, around: np.ndarray) -> np.ndarray:
+        """How many slices, by `every`, each of some records stands for in the one around it: one,
+        where both are of the same loop."""
         records = self.records
-        times = (records.start_ns[rows], records.end_ns[rows])
-        return own_values(records.track[rows], *times, values)
+        pair = records.scope[inner].astype(np.int64) * len(self.scopes) + records.scope[around]
+        number, of = np.unique(pair, return_inverse=True)
+        is_other = records.iteration[inner] != records.iteration[around]
+        in_own_loop = np.bincount(of.ravel(), is_other, number.size)[of.ravel()] > 0
+        return np.where(in_own_loop, self.sampled[inner], 1.0)
 
     @cached_property
     def kernels(self) -> list[KernelView]:
@@ -182,10 +212,13 @@ class Subject:
         return threads if isinstance(threads, int) else 0
 
     def places_of(self, device: int) -> int:
-        """How many SMs of a device (threads of the CPU) any launch used."""
+        """How many SMs of a device (threads of a process on the CPU) any launch used."""
         programs = self.tables.programs
         own = programs[programs["device"] == device]
-        return int(own["thread" if device == NONE else "sm"].nunique())
+        if device != NONE:
+            return int(own["sm"].nunique())
+        used = own["thread"].drop_duplicates()
+        return int(used.groupby(used // THREADS).size().max()) if len(used) else 0
 
 
 class KernelView:
@@ -235,6 +268,16 @@ class KernelView:
     def time_ns(self) -> float:
         """Of all its launches, as far as they repeat."""
         return float(self.launch_ns.sum()) - self.start_ns
+
+    @cached_property
+    def ran_ns(self) -> float:
+        """The part of `time_ns` in which any program ran: less on a CPU, where the call takes some,
+        and other threads come late."""
+        programs, found = self.programs, 0.0
+        for part in per_launch(programs.launch):
+            start, dur = programs.start_ns[part], programs.dur_ns[part]
+            found += _busy(np.zeros(dur.size, np.int64), start, dur)
+        return min(found, self.time_ns)
 
     @cached_property
     def typical_launch(self) -> int:

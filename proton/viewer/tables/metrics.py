@@ -62,7 +62,7 @@ class MetricNode:
     @property
     def is_kernel(self) -> bool:
         """Whether launches of its own were timed."""
-        return bool(self.metrics.get(COUNT) and self.metrics.get(TIME))
+        return self.metrics.get(COUNT, 0.0) > 0 and self.metrics.get(TIME, 0.0) > 0
 
     def total(self, metric: str) -> float:
         """The sum over the frame and all inside; NaN where none has it."""
@@ -154,7 +154,8 @@ def _node(entry: dict[str, Any], depth: int, devices: Mapping[str, _Facts]) -> M
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Not those that are no number, or infinite, which sums and JSON would take on."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def known_metrics(root: MetricNode) -> list[str]:

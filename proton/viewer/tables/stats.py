@@ -396,6 +396,20 @@ def own_values(
     return own
 
 
+def right_inside(
+    track: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of intervals that are grouped by track those that lie in another, and for each the one right
+    around it."""
+    found = [np.zeros((2, 0), np.int64)]
+    for rows in some_tracks(track):
+        times = start[rows], end[rows]
+        _, order, walk = apart(track[rows], *times, nest(track[rows], *times))
+        found += [rows.start + order[np.stack(pair)] for pair in levels(walk)]
+    inner, around = np.concatenate(found, axis=1)
+    return inner, around
+
+
 def _is_outermost(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The rows that lie in no other of their track."""
     order = np.argsort(track, kind="stable")

@@ -50,6 +50,8 @@ def analyze(
     path = shares(run.critical_path(launch, program, whole=whole))
     tails = occupancy(run).sort_values("dur_ns", ascending=False, kind="stable")
     tables = dict(zip(PARTS, (run.stalls, run.overlap, run.imbalance, path, tails), strict=True))
+    asked = f"launch {launch}" if launch is not None else ""
+    asked += f"{', ' * bool(asked)}program {program}" if program is not None else ""
     shown = {title: table.head(limit) if limit else table for title, table in tables.items()}
     if format is Shape.JSON:
         texts = [f"{json.dumps(title)}: {as_json(table)}" for title, table in shown.items()]
@@ -57,18 +59,20 @@ def analyze(
     else:
         for title, table in shown.items():
             measured = f"{title}, {METRICS[RAW]}" if title in OF_TIMES else title
-            said = measured if len(table) else f"{title}: none, {_why(run, title)}"
+            said = measured if len(table) else f"{title}: none, {_why(run, title, asked)}"
             terminal.stdout().print(said, style="bold", markup=False, highlight=False)
             if len(table):
                 print_frame(readable(table), format, numbers(table))
     warn(run)
 
 
-def _why(run: Run, title: str) -> str:
-    """Why a table is empty."""
+def _why(run: Run, title: str, asked: str) -> str:
+    """Why a table is empty; `asked` is the launch and program whose critical path is meant."""
     if not run.raw.launches:
         return "as the run has no launches"
     words = {"waits": WAITS, "imbalance": WAITS, "overlap": ("copies", "dots")}.get(title)
+    if title == "critical path" and asked and run.totals.slices:
+        return f"as no slices of {asked} are on record"
     if words is None:
         return "as no kernel of it recorded scopes"
     if not any(kernel.on_gpu for kernel in run.kernels):

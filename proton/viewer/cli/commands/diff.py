@@ -9,7 +9,7 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import Json, app
+from proton.viewer.cli.app import Json, app, print_warnings
 from proton.viewer.cli.gate import Picture, draw, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.compare.diff import ERROR
@@ -94,3 +94,7 @@ def diff(
     title = f"{baseline} and {candidate}"
     draw(picture, ComparisonView(title, about, (columns, rows), changes, *sides))
     warn(*sides)
+    unlike = dict.fromkeys(
+        f"{change.title}: {change.unlike}" for change in changes if change.unlike
+    )
+    print_warnings(unlike)

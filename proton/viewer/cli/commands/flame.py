@@ -32,6 +32,7 @@ def flame(
 
         proton-tile flame add.proton --include matmul/ -o matmul.svg
     """
+    drawing.check_times(start, end)
     where = Filter(include=include, exclude=exclude, start_ns=start, end_ns=end)
     run = Run.load(file)
     root = picture.flame(run, where)

@@ -12,7 +12,7 @@ from proton.base.text import printable
 from proton.base.words import did_you_mean
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
-from proton.viewer.cli.drawing import check_found
+from proton.viewer.cli.drawing import check_found, check_times
 from proton.viewer.documents import document, statistics
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
@@ -132,6 +132,7 @@ def stats(
     groups = _checked("--by", check_groups, by)
     peaks = _checked("--peak", parse_peaks, peak)
     _check(sort, kind, tree)
+    check_times(start, end)
     where = Filter(
         include=include, exclude=exclude, start_ns=start, end_ns=end, threshold=threshold
     )

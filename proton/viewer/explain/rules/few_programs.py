@@ -24,16 +24,15 @@ SMS = {
     "NVIDIA A100-SXM4-40GB": 108,
     "NVIDIA A100-PCIE-40GB": 108,
 }
-THREADS = "threads"  # in RawRun.machine: those that run programs on the CPU
 
 
 def places(kernel: KernelView, device: int) -> int:
-    """How many SMs (threads) the kernel's device has: at least as many as the run used."""
+    """How many SMs the kernel's device has, at least as many as the run used; threads of a process
+    on the CPU, where programs that wait for each other may have had more."""
     raw = kernel.subject.tables.raw
     used = kernel.subject.places_of(device)
     if not kernel.on_gpu:
-        threads = raw.machine.get(THREADS)
-        return max(used, threads if isinstance(threads, int) else 0)
+        return kernel.subject.threads or used
     model = next((gpu.name for gpu in raw.gpus if gpu.device == device), "")
     return max(used, SMS.get(model.rpartition(": ")[2], 0))
 
@@ -46,13 +45,13 @@ def find(subject: Subject) -> Said:
             continue
         device = subject.tables.raw.launches[kernel.typical_launch].device
         there = places(kernel, device if kernel.on_gpu else -1)
-        times = subject.launch_ns[found.launch].astype(np.float64)
+        times, spans = subject.launch_ns[found.launch].astype(np.float64), found.span_ns
         few: list[tuple[float, float, np.ndarray]] = []  # lost time, idle part, launches
         for some in found.by_size():
-            is_short = not kernel.on_gpu and float(np.median(times[some])) < LEAST_NS
+            is_short = not kernel.on_gpu and float(np.median(spans[some])) < LEAST_NS
             idle = 1 - int(found.programs[some[0]]) / there
             if idle >= LEAST and not is_short:
-                few.append((idle * float(times[some].sum()), idle, some))
+                few.append((idle * float(spans[some].sum()), idle, some))
         part = sum(lost for lost, _, _ in few) / max(float(times.sum()), 1.0)
         if part < LEAST_PART:
             continue

@@ -34,8 +34,8 @@ def find(subject: Subject) -> Said:
                 short.append((float((each * subject.written[rows]).sum()), scope, own))
         cost = sum(part for part, _, _ in short)
         measured = kernel.recording_part
-        # Of the units' time, and no more of the launches' than all of it: these have beginnings.
-        part = min(cost / max(units, 1.0), cost / max(kernel.time_ns, 1.0), 1.0)
+        # A part of the units' time, which is one of what launches take while programs run.
+        part = min(cost / max(units, 1.0), 1.0) * kernel.ran_ns / max(kernel.time_ns, 1.0)
         part = part if measured is None else measured
         if not short or part < LEAST:
             continue
@@ -53,8 +53,9 @@ def find(subject: Subject) -> Said:
             f"is {_duration(own)} long, its record costs {duration(price)}, and there are {count}"
             f"{all_short}",
             gain_ns=kernel.time_ns * part,
-            advice=f"leave {entry.name} out, draw it wider, or record one iteration of some "
-            "(every=16)",
+            advice=(f'leave "{entry.work}" out of auto=' if entry.work else
+                    f"leave {entry.name} out, draw it wider")
+            + ", or record one iteration of some (every=16)",
             record="compare_run_time=True times the kernel without records" if least else "",
             visits=int(np.unique(records.visits.number[rows]).size),
             error_ns=kernel.error_ns(rows),

@@ -23,12 +23,13 @@ def find(subject: Subject) -> Said:
             some = size[found.waves[size] > 1]
             part = float(np.median(found.tail[some])) if some.size else 0.0
             if part >= LEAST:
-                tails.append((part * float(times[some].sum()), some))
+                tails.append((part * float(found.span_ns[some].sum()), some))
         lost = sum(each for each, _ in tails) / max(float(times.sum()), 1.0)
         if lost < LEAST_PART:
             continue
         some = max(tails, key=lambda each: each[0])[1]
-        part, waves = float(np.median(found.tail[some])), float(np.median(found.waves[some]))
+        part = float(np.median(found.tail[some] * found.span_ns[some] / np.maximum(times[some], 1)))
+        waves = float(np.median(found.waves[some]))
         count, most = (int(np.median(column[some])) for column in (found.programs, found.most))
         places = int(np.median(found.places[some]))
         where = "SMs" if kernel.on_gpu else "threads"

@@ -46,11 +46,13 @@ def _finding(kernel: KernelView, found: Balance) -> Finding | None:
         _, dur = _lengths(kernel, found.launch[some])
         if dur.size >= 2 and dur.max() >= LONG * np.median(dur):
             part = idle(dur, places)
-            unequal += [(part * float(times[some].sum()), part, some)] if part >= LEAST else []
+            cost = part * float(found.span_ns[some].sum())
+            unequal += [(cost, part, some)] if part >= LEAST else []
     lost = sum(each for each, _, _ in unequal) / max(float(times.sum()), 1.0)
     if lost < LEAST_PART:
         return None
     _, part, some = max(unequal, key=lambda each: each[0])
+    part *= float(np.median(found.span_ns[some] / np.maximum(times[some], 1)))
     launch = int(found.launch[some[typical(times[some])]])
     own = np.flatnonzero(programs.launch == launch)
     number, length = _lengths(kernel, found.launch[some])
