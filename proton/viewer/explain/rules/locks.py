@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from proton.base.units import duration
-from proton.viewer.explain.balance import balance
 from proton.viewer.explain.finding import LEAST_PART, Finding, Said
 from proton.viewer.explain.rule import Rule
 from proton.viewer.explain.subject import KernelView, Subject, per_launch
@@ -28,15 +27,16 @@ def find(subject: Subject) -> Said:
 
 def _idle(kernel: KernelView) -> float:
     """The part of launches that they would not take without waits."""
-    found, programs, saved, times = balance(kernel), kernel.programs, 0.0, 0.0
-    for number, part in enumerate(per_launch(programs.launch)):
-        places = int(found.places[number] * found.most[number])
-        if not kernel.on_gpu:  # waiting programs have a thread each, of which few have a core
-            places = min(places, kernel.subject.threads or places)
-        busy, time = kernel.busy_ns[part], float(kernel.subject.launch_ns[found.launch[number]])
-        times += time
-        saved += max(0.0, time - max(busy.sum() / places, busy.max()))
-    return saved / max(times, 1.0)
+    programs, saved, times = kernel.programs, 0.0, 0.0
+    for part in per_launch(programs.launch):
+        slots = np.unique(np.stack([programs.place[part], programs.slot[part]]), axis=1).shape[1]
+        # On the CPU waiting programs have a thread each, of which few have a core.
+        places = slots if kernel.on_gpu else min(slots, kernel.subject.threads or slots)
+        busy, start, dur = (c[part] for c in (kernel.busy_ns, programs.start_ns, programs.dur_ns))
+        time = float((start + dur).max() - start.min())
+        times += float(kernel.subject.launch_ns[programs.launch[part.start]])
+        saved += max(0.0, time - max(float(busy.sum()) / places, float(busy.max())))
+    return min(saved / max(times, 1.0), 1.0)
 
 
 def _finding(kernel: KernelView, waits: np.ndarray, gain: float) -> Finding:
