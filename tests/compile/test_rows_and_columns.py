@@ -119,6 +119,27 @@ def test_blocks_of_three_dimensions(axis: int, warps: int, rng: np.random.Genera
         np.testing.assert_array_equal(found, wanted)
 
 
+@proton.jit
+def sums_of_one(x, out, N: tl.constexpr, M: tl.constexpr):
+    """Of a number for each element, times another, and of a range."""
+    value = tl.load(x) + tl.load(x + 1)
+    tl.store(out, tl.sum(tl.broadcast_to(value, (N, M)), None))
+    tl.store(out + 1 + tl.arange(0, N), tl.sum(tl.broadcast_to(value * 2, (N, M)), 1))
+    tl.store(out + 1 + N, tl.max(tl.arange(0, N), 0))
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 64), (32, 1), (16, 32)])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_numbers_that_each_element_has(
+    n: int, m: int, warps: int, rng: np.random.Generator
+) -> None:
+    x, found = rng.integers(-99, 99, 2).astype(np.int32), np.zeros(n + 2, np.int32)
+    run(sums_of_one, 1, x, found, N=n, M=m, warps=warps, rng=rng)
+    value = x.sum()
+    assert found.tolist() == [value * n * m, *[2 * value * m] * n, n - 1]
+
+
 # What a loop carries, or an access takes, says the layout, not the reduction.
 
 

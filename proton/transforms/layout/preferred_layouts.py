@@ -226,7 +226,7 @@ class _Preferences:
     def _target(self, use: ir.OpOperand) -> LinearLayout | None:
         """The layout in which an op takes what it uses; None where it is not known, or matters."""
         op = use.owner.operation
-        if not op.results or not is_tensor(op.results[0].type) or isa(op, tt.ReduceOp):
+        if not op.results or not is_tensor(op.results[0].type) or isa(op, tt.ReduceOp, tt.SplatOp):
             return None
         layout = self.layouts.get(op.results[0])
         if layout is None or has(op, LayoutAnchor):
