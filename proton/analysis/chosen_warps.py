@@ -6,10 +6,11 @@ block goes from lane to lane, and from warp to warp through shared memory, and e
 what comes of it: few warps with more elements each take less time, until registers are scarce. That
 is by the size of the block; of a large one with several sums, each of several warps', by what is
 kept meanwhile, as rows are that their sums divide: where 8 rows of 4096 are only summed up, with 16
-warps it takes 1.8 times as long as with four. Below four they leave schedulers of an SM without
-work where programs are few and long: with two, a top-k of 1,024 took 2.6 times as long (`corpus.py
---libraries sglang --against` 463d344c, H200, a2ea3a6f). A program without tensors has one.
-`benchmarks/gpu_chosen.py` measured the limits.
+warps it takes 1.8 times as long as with four. A block that no access takes, made of a row and a
+column, is not kept: a thread has MOST_ELEMENTS of it before four warps are too few. Below four they
+leave schedulers of an SM without work where programs are few and long: with two, a top-k of 1,024
+took 2.6 times as long (`corpus.py --libraries sglang --against` 463d344c, H200, a2ea3a6f). A
+program without tensors has one. `benchmarks/gpu_chosen.py` measured the limits.
 """
 
 from collections import defaultdict
@@ -20,7 +21,7 @@ from proton.dialect import isa, tt
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Module, Operation, OpView, Value, func, ir, scf
 from proton.dialect.regions import innermost_loop
-from proton.dialect.traits import Multiplies, has
+from proton.dialect.traits import Accesses, Multiplies, has
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, defining_op, parent_of, users
@@ -57,6 +58,8 @@ def chosen_warps(module: Module) -> int:
         crosses = any(_crosses_warps(op) for op in ops)
         size = _kept(ops) if crosses else largest
         found = next((warps for most, warps in OF_COMBINED if size <= most), MOST_OF_COMBINED)
+        if not crosses and largest > _accessed(ops):
+            return min(found, max(DEFAULT_WARPS, largest // (MOST_ELEMENTS * WARP_SIZE)))
         return max(found, DEFAULT_WARPS) if crosses else found
     warps, accumulated = DEFAULT_WARPS, max(_accumulated(dots).values(), default=0)
     least = min(map(_instructions, dots), default=warps)
@@ -111,6 +114,13 @@ def _crosses_warps(op: Operation) -> bool:
     is_last = ir.IntegerAttr(op.attributes["axis"]).value == len(rows)
     is_large = prod(rows) * last > FEW_COMBINED
     return is_large and prod(rows) > 1 and is_last == (last > MOST_OF_WARP)
+
+
+def _accessed(ops: list[Operation]) -> int:
+    """The elements of the largest block that an access takes."""
+    blocks = [op.operands[0] for op in ops if has(op, Accesses) and is_tensor(op.operands[0].type)]
+    blocks += [op.results[0] for op in ops if isa(op, tt.DescriptorLoadOp)]
+    return max(map(_size, blocks), default=0)
 
 
 def _kept(ops: list[Operation]) -> int:

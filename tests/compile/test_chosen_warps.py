@@ -8,6 +8,7 @@ from fake_cuda import FakeDriver
 
 import proton
 import proton.language as tl
+from benchmarks.engine_kernels import ranks_of
 from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
 
@@ -181,6 +182,7 @@ def warps(kernel: Any, *sizes: int, **options: Any) -> int:
     (product, (128, 128, 64), 4), (product, (128, 256, 32), 8),
     (product, (256, 128, 32), 8), (product, (16, 64, 32), 4), (product, (16, 16, 32), 2),
     (product, (4, 32, 32), 4), (product, (16, 16, 512), 4), (product, (16, 8, 256), 2),
+    (ranks_of, (32,), 4), (ranks_of, (128,), 4), (ranks_of, (16,), 2), (ranks_of, (256,), 16),
     (scores, (64, 64, 64), 4), (scores, (128, 128, 128), 8), (scores, (64, 128, 128), 4),
 ])  # fmt: skip
 def test_warps_are_chosen_by_what_a_program_does(
