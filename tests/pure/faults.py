@@ -320,10 +320,12 @@ def cpu(
     slice_cost: float = 0.0,
     late: int = 0,
     begin: int = 10_000,
+    capacity: int = 0,
     **options: Any,
 ) -> RawRun:
     """Launches on a CPU: programs of these lengths, each on the thread that is free first, in steps
-    of equal length. Of more threads `late` ones came when nothing was left."""
+    of equal length. Of more threads `late` ones came when nothing was left. Of a program
+    `capacity` records are kept, or all."""
     owner = kernel(name="add", table=(TABLE[STEP],))
     owner = replace(owner, options={**owner.options, **options})
     found, now = list[Launch](), begin
@@ -339,7 +341,8 @@ def cpu(
             free[thread] += length
         end = max(free)
         host = ORIGIN_NS + now, ORIGIN_NS + end
-        found.append(pack_launch(owner, (len(programs), 1, 1), steps, written, host=host))
+        kept = capacity or steps
+        found.append(pack_launch(owner, (len(programs), 1, 1), kept, written, host=host))
         now = end + pause
     raw = run([owner], found)
     raw.clock = replace(raw.clock, slice_cost_ns=slice_cost, edge_cost_ns=0.0)

@@ -153,6 +153,12 @@ def test_healthy_kernels_give_no_finding(raw: RawRun) -> None:
     assert [f.sentence for f in Run(raw).findings] == []
 
 
+def test_how_many_records_there_were_is_an_estimate_where_some_were_lost() -> None:
+    for capacity, said in ((0, "and there are 48000"), (500, "and there are about 48000")):
+        run = cpu([100_000] * 4, steps=2000, slice_cost=12.0, capacity=capacity)
+        assert by_rule(run)["fine-scopes"].sentence.endswith(said)
+
+
 def test_programs_that_wait_for_a_lock_are_equal() -> None:
     """The last one waits longest, which is not its own work."""
     assert set(by_rule(faults.locked(30_000))) == {"locks"}

@@ -45,13 +45,14 @@ def find(subject: Subject) -> Said:
         least = "at least " if kernel.on_gpu and measured is None else ""
         count, every = (round(float(subject.written[r].sum())) for r in (
             rows, np.concatenate([kernel.scope_rows[s] for _, s, _ in short])))  # fmt: skip
+        about = "about " if (subject.written[rows] > 1).any() else ""  # of what was lost
         all_short = f" ({every} with other short scopes)" if every > count else ""
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
             sentence=f"recording takes {least}{100 * part:.0f} % of the time: {entry.path} itself "
-            f"is {_duration(own)} long, its record costs {duration(price)}, and there are {count}"
-            f"{all_short}",
+            f"is {_duration(own)} long, its record costs {duration(price)}, and there are "
+            f"{about}{count}{all_short}",
             gain_ns=kernel.time_ns * part,
             advice=(f'leave "{entry.work}" out of auto=' if entry.work else
                     f"leave {entry.name} out, draw it wider")
