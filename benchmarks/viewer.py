@@ -77,7 +77,7 @@ def cases(folder: Path) -> list[Case]:
             case("stats --by program", "--by", "program", bar=3),
             case("diff", file, bar=8),
             case("timeline, PNG", "-o", "@.png", bar=5),
-            case("timeline, page", "-o", "@.html"),
+            case("timeline, page", "-o", "@.html", bar=4),
             case("heatmap"),
             case("flame"),
         ]

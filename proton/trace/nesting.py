@@ -154,13 +154,17 @@ def lanes(track: np.ndarray, nesting: Nesting) -> np.ndarray:
     lane = np.zeros(track.size, np.int64)
     some = np.flatnonzero(nesting.crossed)
     some = some[np.argsort(nesting.begin_at[some])]
-    open_ends: list[list[int]] = []
-    current = -1
+    first, others, current = list[int](), list[list[int]](), -1
     columns = (some, track[some], nesting.begin_at[some], nesting.end_at[some])
     for i, on, begin, end in zip(*(column.tolist() for column in columns), strict=True):
         if on != current:
-            open_ends, current = [], on
-        lane[i] = _first_free(open_ends, begin, end)
+            first, others, current = [], [], on
+        while first and first[-1] < begin:
+            first.pop()
+        if not first or first[-1] > end:  # most are
+            first.append(end)
+        else:
+            lane[i] = 1 + _first_free(others, begin, end)
     return lane
 
 

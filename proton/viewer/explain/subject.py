@@ -293,9 +293,12 @@ class KernelView:
     @cached_property
     def lock_waits(self) -> np.ndarray:
         """The waits for another program, which held a lock, as rows of records."""
+        is_lock = np.array([scope.work == LOCKS for scope in self.subject.scopes], bool)
+        if not is_lock.any():
+            return np.zeros(0, np.int64)
         wait = self.records.flights.wait
-        work = np.array([scope.work == LOCKS for scope in self.subject.scopes], bool)
-        return np.intersect1d(wait[work[self.records.scope[wait]]], self.rows)
+        wait = wait[is_lock[self.records.scope[wait]]]
+        return np.unique(wait[self._is_own[self.subject.launch_of[wait]]])
 
     @cached_property
     def busy_ns(self) -> np.ndarray:

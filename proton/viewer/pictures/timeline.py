@@ -120,7 +120,7 @@ class Timeline:
             replace(name, number=first.setdefault(name.text, row))
             for row, name in enumerate(builder.names)
         )
-        used = np.unique(slices.track)
+        used = np.flatnonzero(np.bincount(slices.track))
         rank = sorted(used.tolist(), key=lambda track: builder.ranks[track])
         number = np.zeros(len(builder.paths), np.int64)
         number[rank] = np.arange(len(rank))
@@ -439,16 +439,22 @@ def _inside(slices: Slices, builder: _Builder, where: Selection) -> np.ndarray:
     return found
 
 
+def _sorted(numbers: np.ndarray) -> np.ndarray:
+    """Where numbers stand in their order, equal ones as they were. 16 bits are sorted by digits."""
+    is_small = numbers.size and numbers.min() >= 0 and numbers.max() < 1 << 16
+    return np.argsort(numbers.astype(np.uint16) if is_small else numbers, kind="stable")
+
+
 def _levels(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The level of each slice. What overlaps without nesting lies below the rest, in lanes."""
-    order = np.argsort(track, kind="stable")
+    order = _sorted(track)
     on, lane = track[order], np.zeros(track.size, np.int64)
     walk = nest(on, start[order], end[order])
     if walk.crossed.any():
         lane[order] = lanes(on, walk)
-        order = np.lexsort((np.arange(track.size), lane, track))
-        pair = track[order] * (lane.max() + 1) + lane[order]
-        walk = nest(pair, start[order], end[order])
+        pair = track * (lane.max() + 1) + lane
+        order = _sorted(pair)
+        walk = nest(pair[order], start[order], end[order])
     depth = np.empty_like(lane)
     by_begin = np.argsort(walk.begin_at)
     depth[order[by_begin]] = 2 * np.arange(by_begin.size) - walk.begin_at[by_begin]
