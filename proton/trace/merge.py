@@ -64,6 +64,11 @@ def merge(runs: Sequence[RawRun], names: Sequence[str]) -> RawRun:
     return replace(joined, clock=clock, machine={**joined.machine, **machine})
 
 
+def process_of(run: RawRun, launch: Launch) -> int:
+    """The number of a launch's process in a merged run; 0 in another."""
+    return launch.thread // THREADS if "process 0" in run.machine else 0
+
+
 def _shift(first: RawRun, run: RawRun) -> int:
     """What is added to the times of a run, to be on the axis of the first."""
     return 0 if _share_a_clock(first, run) else _wall_ns(run) - _wall_ns(first)

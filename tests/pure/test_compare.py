@@ -541,3 +541,15 @@ def test_sums_of_some_visits_are_not_those_of_all(stat: str) -> None:
     rules = [{"scope": "step", "stat": stat, "max_ns": 1e9}]
     report = check(some, None, budgets_of({"budget": rules}, "budgets.toml"))
     assert (report.status is Status.PASS) == (stat == "mean"), report.findings
+
+
+@pytest.mark.parametrize("stat", ["count", "total", "self", "mean"])
+def test_sums_of_what_was_left_are_not_compared(stat: str) -> None:
+    raw = faulty([[(STEP, 100 * n, 90) for n in range(40)]], auto=[], capacity=30)
+    began = [raw.origin_unix_ns + n for n in range(7)]
+    side = Side.of([Run(dataclasses.replace(raw, origin_unix_ns=ns)) for ns in began])
+    rules = [{"scope": "step", "stat": stat, "max_regression": 0.05}]
+    report = check(side, side, budgets_of({"allow_losses": True, "budget": rules}, "budgets.toml"))
+    assert (report.status is Status.PASS) == (stat == "mean"), report.findings
+    kinds = {change.group.scope: change.kind for change in diff(side, side, stat=stat)}
+    assert (kinds["step"] == "unclear") == (stat != "mean")

@@ -153,6 +153,16 @@ def test_healthy_kernels_give_no_finding(raw: RawRun) -> None:
     assert [f.sentence for f in Run(raw).findings] == []
 
 
+def test_each_process_of_a_merged_run_has_a_first_launch() -> None:
+    slow, fast = cpu([9000] * 4, first=3.0), cpu([9000] * 4)
+    one = by_rule(slow)["first-launch"]
+    both = by_rule(merge([slow, slow], ["one", "two"]))["first-launch"]
+    assert both.gain_ns == pytest.approx(2 * one.gain_ns)
+    assert both.sentence == one.sentence.replace("launch takes", "launch of 2 processes takes")
+    second = by_rule(merge([fast, slow], ["one", "two"]))["first-launch"]
+    assert (second.gain_ns, second.sentence) == (pytest.approx(one.gain_ns), one.sentence)
+
+
 def test_how_many_records_there_were_is_an_estimate_where_some_were_lost() -> None:
     for capacity, said in ((0, "and there are 48000"), (500, "and there are about 48000")):
         run = cpu([100_000] * 4, steps=2000, slice_cost=12.0, capacity=capacity)

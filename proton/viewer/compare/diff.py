@@ -13,6 +13,7 @@ from proton.viewer.compare.matching import differences, match
 from proton.viewer.compare.samples import (
     COUNT,
     LAUNCHES,
+    LOST,
     PROCESSES,
     STATS,
     Group,
@@ -134,7 +135,7 @@ class Comparison:
 
     def _unlike(self, was: Group, group: Group, stat: str) -> str:
         old, new = self.baseline.sampled(was, stat), self.candidate.sampled(group, stat)
-        return "" if old == new else (
+        return "" if old == new and LOST not in f"{old}{new}" else (
             f"recorded with {new or 'all visits'}, the baseline with {old or 'all visits'}"
         )  # fmt: skip
 

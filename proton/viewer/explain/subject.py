@@ -18,7 +18,7 @@ from proton.base.chips.chip import Chip
 from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.flights import WAIT
-from proton.trace.merge import THREADS
+from proton.trace.merge import THREADS, process_of
 from proton.trace.model import LOCKS, Kernel, Scope
 from proton.trace.records import NONE
 from proton.trace.wire import RecordKind
@@ -161,17 +161,26 @@ class KernelView:
         return np.asarray(self.subject.launch_ns[self.launches], np.float64)
 
     @cached_property
-    def of_first_grid(self) -> np.ndarray:
-        """Of each launch whether it has the grid of the first."""
-        grids = [self.subject.tables.raw.launches[n].grid for n in self.launches.tolist()]
-        return np.array([grid == grids[0] for grid in grids], bool)
+    def slow_starts(self) -> dict[int, np.ndarray]:
+        """The first launches of processes that stand out, by their places among the launches, and
+        the places of the others of their process and grid."""
+        raw, found = self.subject.tables.raw, dict[int, np.ndarray]()
+        own = [raw.launches[n] for n in self.launches.tolist()]
+        process = [process_of(raw, launch) for launch in own]
+        for first in sorted(map(process.index, set(process))):
+            same = [n for n, launch in enumerate(own)
+                    if process[n] == process[first] and launch.grid == own[first].grid]  # fmt: skip
+            others = np.array(same[1:], np.int64)
+            longest = max(self.launch_ns[others].max(initial=1.0), 1.0)
+            if others.size > 2 and self.launch_ns[first] > SLOW_START * longest:
+                found[first] = others
+        return found
 
     @cached_property
     def start_ns(self) -> float:
-        """What the first launch took beyond the others of its grid, where it stands out; else 0."""
-        others = self.launch_ns[1:][self.of_first_grid[1:]]
-        is_slow = others.size > 2 and self.launch_ns[0] > SLOW_START * max(others.max(), 1.0)
-        return float(self.launch_ns[0] - np.median(others)) if is_slow else 0.0
+        """What the first launches took beyond the others of their grids, where they stand out."""
+        return float(sum(self.launch_ns[first] - np.median(self.launch_ns[others])
+                         for first, others in self.slow_starts.items()))  # fmt: skip
 
     @property
     def time_ns(self) -> float:

@@ -14,22 +14,26 @@ from proton.viewer.explain.subject import Subject
 def find(subject: Subject) -> Said:
     """Kernels whose first launch stands out."""
     for kernel in subject.kernels:
-        if not kernel.start_ns:
+        if not kernel.slow_starts:
             continue
-        own = kernel.launch_ns[kernel.of_first_grid]
-        first, typical = float(own[0]), float(np.median(own[1:]))
+        slow = list(kernel.slow_starts)
+        others = np.concatenate(list(kernel.slow_starts.values()))
+        first = float(np.median(kernel.launch_ns[slow]))
+        typical = float(np.median(kernel.launch_ns[others]))
+        of_each = f" of {len(slow)} processes" if len(slow) > 1 else ""
         yield Finding(
             rule=RULE.name,
             kernel=kernel.label,
-            sentence=f"the first launch takes {duration(first)}, the others {duration(typical)}: "
-            "cold caches, memory that had not been touched, or threads that started",
+            sentence=f"the first launch{of_each} takes {duration(first)}, the others "
+            f"{duration(typical)}: cold caches, memory that had not been touched, or threads that "
+            "started",
             gain_ns=kernel.start_ns,
             happens_once=True,
             advice="launch once before you measure; statistics of launches without the first "
             "(every_launch leaves it out)",
-            visits=own.size,
+            visits=len(slow) + others.size,
             numbers={"first_ns": first, "others_ns": typical},
-            slices=kernel.open_launch(int(kernel.launches[0])),
+            slices=kernel.open_launch(int(kernel.launches[slow[0]])),
         )
 
 
