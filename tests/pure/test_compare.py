@@ -11,6 +11,7 @@ from faults import gpu as faulty
 from sides import Scopes, raw_run
 from synthetic import gpu_run, random_run
 
+from proton.base.errors import ProtonError
 from proton.trace.model import CLOCK_STEP
 from proton.viewer import Run
 from proton.viewer.compare import Budget, Budgets, Side, Status, check, diff
@@ -553,3 +554,11 @@ def test_sums_of_what_was_left_are_not_compared(stat: str) -> None:
     assert (report.status is Status.PASS) == (stat == "mean"), report.findings
     kinds = {change.group.scope: change.kind for change in diff(side, side, stat=stat)}
     assert (kinds["step"] == "unclear") == (stat != "mean")
+
+
+def test_a_reference_that_is_not_there_is_said_without_a_baseline_too() -> None:
+    side = Side.of([Run(random_run(6))])
+    group = next(group for group in side.groups if group.scope)
+    rule = {"kernel": "*", "max_ns": 1e12, "reference": group.shown + "s"}
+    with pytest.raises(ProtonError, match=r"reference must be .* did you mean"):
+        check(side, None, budgets_of({"budget": [rule]}, "budgets.toml"))

@@ -25,7 +25,7 @@ from proton.base.symbols import shortened
 from proton.base.words import counted, did_you_mean
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
-from proton.viewer.compare.diff import Change, Comparison, compare
+from proton.viewer.compare.diff import Change, Comparison, compare, group_called
 from proton.viewer.compare.samples import (
     AVERAGED,
     LAUNCHES,
@@ -111,6 +111,8 @@ def check(candidate: Side, baseline: Side | None, budgets: Budgets, *, looks: in
         raise BudgetError("a budget has max_regression, which needs a baseline to compare with")
     both = compare(baseline or Side(processes=()), candidate)
     timed = [rule for rule in budgets.budgets if rule.is_timed]
+    for reference in {rule.reference for rule in timed if rule.reference}:
+        group_called(candidate, reference)  # also where none is compared with a baseline
     todo = [(rule, group) for rule in timed for group in _covered(rule, both)]
     questions = sum((rule.max_ns is not None) + (rule.max_regression is not None)
                     for rule, _ in todo)  # fmt: skip

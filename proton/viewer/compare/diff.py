@@ -239,10 +239,15 @@ def _ratio(before: np.ndarray, after: np.ndarray, error: float, pairs: bool) -> 
 
 def _beside(side: Side, reference: str, stat: str) -> np.ndarray:
     """What the reference took in each process."""
+    return side.values(group_called(side, reference), stat)
+
+
+def group_called(side: Side, reference: str) -> Group:
+    """The first thing of a side with the name of a reference; raises ProtonError for none."""
     found = [group for group in side.groups if group.is_called(reference)]
     if not found:
         known = [group.shown for group in side.groups]
         hint = did_you_mean(reference, known)
         rule = "reference must be a KERNEL or KERNEL/SCOPE of the runs"
         raise ProtonError(f"{rule}, got {reference!r}{hint}")
-    return side.values(found[0], stat)
+    return found[0]
