@@ -186,3 +186,52 @@ def test_what_is_stored_lies_as_the_store_takes_it(monkeypatch: pytest.MonkeyPat
 
 def test_ranks_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_asked(kernels.ranks_of, monkeypatch, tl.int32, tl.int32, N=64)
+
+
+# What is asked of is not always made of rows and columns alone.
+
+
+@proton.jit
+def largest_and_sum(a, x, b, y):
+    return tl.maximum(a, b), x + y
+
+
+@proton.jit
+def sums_of_joined(x_ptr, out_ptr, N: tl.constexpr):
+    """The halves of a join are in one thread, in whichever layout."""
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    block = x[:, None] * 3 + x[None, :] * x[:, None]
+    found = tl.sum(tl.join(block, block + at[None, :]), 0)
+    tl.store(out_ptr + at[:, None] * 2 + tl.arange(0, 2)[None, :], found)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize(("size", "warps"), [(2, 2), (16, 1), (16, 4), (64, 4)])
+def test_what_is_joined(size: int, warps: int, rng: np.random.Generator) -> None:
+    x, at = rng.integers(-99, 99, size).astype(np.int32), np.arange(size)
+    found = np.zeros((size, 2), np.int32)
+    run(sums_of_joined, 1, x, found, N=size, warps=warps, rng=rng)
+    block = x[:, None] * 3 + x[None, :] * x[:, None]
+    np.testing.assert_array_equal(found, np.stack([block, block + at], 2).sum(0))
+
+
+@proton.jit
+def of_what_a_loop_gives(x_ptr, large_ptr, sums_ptr, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    block = tl.zeros((N, N), tl.int32)
+    for step in range(n):
+        block += tl.load(x_ptr + at[:, None] * N + at[None, :]) * step
+    large, sums = tl.reduce((at[:, None] ^ at[None, :], block), 0, largest_and_sum)
+    tl.store(large_ptr + at, large)
+    tl.store(sums_ptr + at, sums)
+
+
+@pytest.mark.usefixtures("no_assembler")
+@pytest.mark.parametrize("warps", [1, 4])
+def test_what_has_a_layout_keeps_it(warps: int, rng: np.random.Generator) -> None:
+    x = rng.integers(-99, 99, (32, 32)).astype(np.int32)
+    large, sums = np.zeros((2, 32), np.int32)
+    run(of_what_a_loop_gives, 1, x, large, sums, 3, N=32, warps=warps, rng=rng)
+    np.testing.assert_array_equal(large, [31] * 32)
+    np.testing.assert_array_equal(sums, 3 * x.sum(0))

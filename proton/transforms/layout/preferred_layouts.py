@@ -87,7 +87,7 @@ class _Preferences:
             self._given(op.results)
         elif isa(op, tt.ReduceOp):
             if self.of(op.operands[0]) is None and not any(map(self._is_undecided, op.operands)):
-                self.layouts |= dict.fromkeys(map(through, op.operands), _within_threads(op))
+                self._ask(op.operands, _within_threads(op))
             self._forward(op, self.of(op.operands[0]) or layout_of(op.operands[0].type))
         elif isa(op, tt.SplitOp):
             layout = self.of(op.operands[0])
@@ -111,6 +111,17 @@ class _Preferences:
                         wanted = _within_threads(ends[0])
                 for result in op.results:
                     self._decide(result, list(op.operands), wanted)
+
+    def _ask(self, values: Sequence[Value], layout: LinearLayout) -> None:
+        """Gives a layout to those that have none, and are made in any: a join is not."""
+        for value in map(through, values):
+            op = defining_op(value)
+            if (
+                value not in self.layouts
+                and op is not None
+                and operand_layouts(op, layout) is not None
+            ):
+                self.layouts[value] = layout
 
     def _of_scan(self, op: Operation) -> LinearLayout | None:
         """The layout of an operand, if it takes two shuffles at most for each of its registers to
