@@ -114,13 +114,9 @@ class _Preferences:
 
     def _ask(self, values: Sequence[Value], layout: LinearLayout) -> None:
         """Gives a layout to those that have none, and are made in any: a join is not."""
-        for value in map(through, values):
+        for value in {through(value) for value in values} - self.layouts.keys():
             op = defining_op(value)
-            if (
-                value not in self.layouts
-                and op is not None
-                and operand_layouts(op, layout) is not None
-            ):
+            if op is not None and operand_layouts(op, layout) is not None:
                 self.layouts[value] = layout
 
     def _of_scan(self, op: Operation) -> LinearLayout | None:
