@@ -71,6 +71,23 @@ def test_work_that_is_fused_has_all_names(rng: np.random.Generator) -> None:
     assert run.summary().warnings == ()
 
 
+def test_work_in_the_order_of_the_program(rng: np.random.Generator) -> None:
+    """Each op has its record, in the scopes that it is in."""
+    a, b = rng.standard_normal((2, 64, 64), dtype=np.float32)
+    out, sums_of = np.empty_like(a), np.empty(128, np.float32)
+    options = {"auto": ("dots", "loads", "loops"), "placement": "program"}
+    with proton.profile("ordered", **options) as run:
+        product[(1,)](a, b, out, BLOCK=64)
+        sums[(1,)](rng.standard_normal(7 * 128, np.float32), sums_of, 7, BLOCK=128)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-3, atol=1e-3)
+    table = run.placed.set_index(["kernel", "name"])["records"].to_dict()
+    dot, load, loop = (line_of(product, "tl.dot"), line_of(sums, "tl.load"), line_of(sums, "for i"))
+    assert table["product", f"dot {dot}"] == 1
+    assert table["sums", f"load {load}"] == table["sums", f"iteration {loop}"] == 7
+    loads = [key for key in table if key[0] == "product" and key[1].startswith("load ")]
+    assert sum(table[key] for key in loads) == 2
+
+
 @proton.jit
 def scoped(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

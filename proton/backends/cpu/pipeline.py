@@ -51,10 +51,14 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
     With `check_bounds` no access is structured: each element is checked by itself.
     """
     in_order = instrumentation is not None and instrumentation.placement == "program"
-    words = SEPARATOR.join(instrumentation.auto) if instrumentation is not None else ""
+    words = instrumentation.auto if instrumentation is not None else ()
+    loops, work = (SEPARATOR.join(w for w in words if (w == "loops") == is_loops)
+                   for is_loops in (True, False))  # fmt: skip
+    # First, while loads and products are ops: scopes, or records where these stay as they are put.
+    label = LabelWork(work=loops if in_order else SEPARATOR.join(words))
     return [
-        # First, while loads and products are ops.
-        *([LabelWork(work=words)] if words else []),
+        *([label] if words else []),
+        *([RecordWork(work=work)] if work and in_order else []),
         MarkWritten(),
         # While atomics are ops.
         YieldInWaits(),
