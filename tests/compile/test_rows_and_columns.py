@@ -121,11 +121,12 @@ def test_blocks_of_three_dimensions(axis: int, warps: int, rng: np.random.Genera
 
 @proton.jit
 def sums_of_one(x, out, N: tl.constexpr, M: tl.constexpr):
-    """Of a number for each element, times another, and of a range."""
+    """Of a number for each element, times another, of a range, and of a constant."""
     value = tl.load(x) + tl.load(x + 1)
     tl.store(out, tl.sum(tl.broadcast_to(value, (N, M)), None))
     tl.store(out + 1 + tl.arange(0, N), tl.sum(tl.broadcast_to(value * 2, (N, M)), 1))
     tl.store(out + 1 + N, tl.max(tl.arange(0, N), 0))
+    tl.store(out + 2 + N + tl.arange(0, M), tl.sum(tl.full((N, M), 3, tl.int32), 0))
 
 
 @pytest.mark.usefixtures("no_assembler")
@@ -134,10 +135,10 @@ def sums_of_one(x, out, N: tl.constexpr, M: tl.constexpr):
 def test_numbers_that_each_element_has(
     n: int, m: int, warps: int, rng: np.random.Generator
 ) -> None:
-    x, found = rng.integers(-99, 99, 2).astype(np.int32), np.zeros(n + 2, np.int32)
+    x, found = rng.integers(-99, 99, 2).astype(np.int32), np.zeros(n + m + 2, np.int32)
     run(sums_of_one, 1, x, found, N=n, M=m, warps=warps, rng=rng)
     value = x.sum()
-    assert found.tolist() == [value * n * m, *[2 * value * m] * n, n - 1]
+    assert found.tolist() == [value * n * m, *[2 * value * m] * n, n - 1, *[3 * n] * m]
 
 
 # What a loop carries, or an access takes, says the layout, not the reduction.

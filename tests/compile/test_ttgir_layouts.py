@@ -176,6 +176,21 @@ def test_layouts_fit_in_random_kernels(rng: np.random.Generator) -> None:
             raise
 
 
+def test_a_constant_that_is_reduced_has_the_layout_of_its_value() -> None:
+    source = (
+        HEAD.format(rows=64, columns=8)
+        + """
+    block = tl.load(a_ptr + i * n + j)
+    zeros = tl.zeros_like(block)
+    if n > 3:
+        tl.store(out_ptr + i * m + j, block * tl.sum(zeros, 0)[None, :])
+"""
+    )
+    types = dict.fromkeys(("a_ptr", "b_ptr", "out_ptr"), tl.pointer_type(tl.float32))
+    signature = Signature(types | {"n": tl.int32, "m": tl.int32}, {}, DIVISIBLE)
+    assert check_passes(kernels_of(source).kernel, signature, 4) > 5
+
+
 @pytest.mark.parametrize("warps", [1, 4, 16])
 @pytest.mark.parametrize("case", CASES)
 def test_layouts_fit_in_every_kernel_of_the_targets(case: str, warps: int) -> None:

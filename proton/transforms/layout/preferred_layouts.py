@@ -18,7 +18,7 @@ from proton.analysis.scratch import axis_of, stored_bytes
 from proton.analysis.takers import carried_as, product_behind, takers, through, used, uses
 from proton.dialect import isa, names_of, tt, ttg, ttng
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Block, Operation, Value, ir, scf
+from proton.dialect.mlir import Block, Operation, Value, arith, ir, scf
 from proton.dialect.regions import ForLoop, If, loop_around
 from proton.dialect.traits import Accesses, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import is_tensor, layout_of
@@ -113,11 +113,13 @@ class _Preferences:
                     self._decide(result, list(op.operands), wanted)
 
     def _ask(self, values: Sequence[Value], layout: LinearLayout) -> None:
-        """Gives a layout to those that have none, and are made in any: a join is not."""
+        """Gives a layout to those that have none, and are made in any: a join is not. A constant
+        has the one that its user asks for."""
         for value in {through(value) for value in values} - self.layouts.keys():
             op = defining_op(value)
-            if op is not None and operand_layouts(op, layout) is not None:
-                self.layouts[value] = layout
+            if op is None or isa(op, arith.ConstantOp) or operand_layouts(op, layout) is None:
+                continue
+            self.layouts[value] = layout
 
     def _of_scan(self, op: Operation) -> LinearLayout | None:
         """The layout of an operand, if it takes two shuffles at most for each of its registers to
