@@ -50,7 +50,7 @@ def pieces_of_work(
     marked: bool = False,
 ) -> list[WorkPiece]:
     """The pieces of work of a function, of the kinds that the words name; `marked`: of loops those
-    that `label-work` has marked."""
+    that `label-work` has marked, and no barriers of threads, as there a program has one."""
     return _Finder(function, words, marked).found
 
 
@@ -116,7 +116,7 @@ class _Finder:
             self._add([op], f"load {place_of([op])}", Origin(work="loads"))
         elif has(op, traits.Multiplies) and "dots" in self.words and Issues.of(op) is None:
             self._add([op], f"dot {place_of([op])}", Origin(work="dots"))
-        elif "barriers" in self.words and _waits_for_warps(op):
+        elif "barriers" in self.words and not self.marked and _waits_for_warps(op):
             name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
             self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
 

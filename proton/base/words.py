@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 MAX_SHOWN = 80  # characters of a value's repr
+MAX_NAMES = 8  # that a message lists
 MAX_BITS = 256  # of an integer that is shown by its digits
 
 
@@ -26,6 +27,13 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     names = {str(other).lower(): str(other) for other in known}
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     return f"; did you mean {names[close[0]]}?" if close else ""
+
+
+def known_names(name: object, known: Iterable[str]) -> str:
+    """The first MAX_NAMES of the names that there are, and the one that was meant."""
+    names = list(known)
+    more = ", ..." * (len(names) > MAX_NAMES)
+    return f"{', '.join(names[:MAX_NAMES])}{more}{did_you_mean(name, names)}"
 
 
 def index_widths(shape: Iterable[int]) -> list[int]:

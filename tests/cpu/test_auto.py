@@ -145,10 +145,14 @@ def held(lock_ptr, data_ptr, n):
     tl.atomic_xchg(lock_ptr, 0)
 
 
-def test_a_lock_is_waited_for_until_it_is_released() -> None:
+@pytest.mark.parametrize("placement", ["schedule", "program"])
+def test_a_lock_is_waited_for_until_it_is_released(placement: str) -> None:
     """The path of the launch goes from who waits to who held the lock."""
     lock, data, n = np.zeros(1, np.int32), np.zeros(1, np.float32), 100_000
-    with knobs.scope(num_threads=2), proton.profile("lock", auto="barriers") as run:
+    with (
+        knobs.scope(num_threads=2),
+        proton.profile("lock", auto="barriers", placement=placement) as run,
+    ):
         held[(4,)](lock, data, n)
     assert lock[0] == 0
     table = run.placed.set_index("name")
@@ -165,11 +169,10 @@ def test_a_lock_is_waited_for_until_it_is_released() -> None:
     assert (held_by["end_ns"].values[:-1] <= held_by["start_ns"].values[1:]).all()
     # Who waited while another program held it was let in by the program before.
     order, wait = held_by["program"].tolist(), waits.set_index("program")
-    freed = issues.set_index("program")["start_ns"]
+    freed = issues.set_index("program")["end_ns"]
     held_up = [
-        before for before, program in pairwise(order)
-        if wait["start_ns"][program] < freed[before] <= wait["end_ns"][program]
-    ]  # fmt: skip
+        before for before, program in pairwise(order) if wait["start_ns"][program] < freed[before]
+    ]
     assert run.flights.sort_values("start_ns")["program"].tolist() == held_up
     path = run.critical_path(0, whole=True)
     steps = list(zip(path["program"], path["kind"], strict=True))

@@ -52,13 +52,15 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
     """
     in_order = instrumentation is not None and instrumentation.placement == "program"
     words = instrumentation.auto if instrumentation is not None else ()
-    loops, work = (SEPARATOR.join(w for w in words if (w == "loops") == is_loops)
-                   for is_loops in (True, False))  # fmt: skip
-    # First, while loads and products are ops: scopes, or records where these stay as they are put.
-    label = LabelWork(work=loops if in_order else SEPARATOR.join(words))
+    found: list[Pass] = []
+    if words and not in_order:
+        found = [LabelWork(work=SEPARATOR.join(words))]
+    elif words:  # loops are recorded in their final form, all else where it stands
+        ops = SEPARATOR.join(word for word in words if word != "loops")
+        found = [LabelWork(), RecordWork(work=ops, marked=True)]
     return [
-        *([label] if words else []),
-        *([RecordWork(work=work)] if work and in_order else []),
+        # First, while loads and products are ops.
+        *found,
         MarkWritten(),
         # While atomics are ops.
         YieldInWaits(),

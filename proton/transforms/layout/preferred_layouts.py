@@ -37,7 +37,7 @@ _DEPTH = 8  # ops between a value and what says a layout
 _FAR = 16
 # Elements of what is made of rows and columns that a thread combines in a row. With 16, 32 and 64
 # twelve kernels (benchmarks/gpu_engine.py, from `ranks_of` on) take 0.343, 0.333 and 0.339 of
-# Triton's time, and took 0.714 where neighbouring lanes had neighbours (an H200, 1f1a3c0c).
+# Triton's time, and took 0.714 where neighbouring lanes had neighbours (an H200, b09bf179).
 _RUN = 32
 
 

@@ -2,9 +2,9 @@
 
 Where work is loops over buffers, a load or a product is no op of its own in the end: it is fused
 with what computes on it. So each gets a scope of its own while it is an op, as if the user had
-written one around it, and `place-records` shows where its work ran, with whatever else. So do loops
-that wait for other programs, and what those wait for. Other loops stay loops: they are marked, so
-that they are told from those that passes make, and `record-work` finds them.
+written one around it, and `place-records` shows where its work ran, with whatever else. Loops that
+wait for other programs get one, too, and so does what they wait for. Other loops stay loops: they
+are marked, so that they are told from those that passes make, and `record-work` finds them.
 """
 
 from dataclasses import dataclass

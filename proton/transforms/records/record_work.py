@@ -30,7 +30,7 @@ SEPARATOR = "+"  # between the words in the pass's text
 @dataclass(frozen=True)
 class RecordWork(Pass):
     """Brackets what the words name, which `+` separates. Barriers are found where `membar` has put
-    them. `marked`: of loops those that `label-work` has marked."""
+    them. `marked`: where work is loops over buffers, as in `pieces_of_work`."""
 
     name: ClassVar[str] = "record-work"
 

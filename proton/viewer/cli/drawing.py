@@ -9,7 +9,7 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.base.text import printable
-from proton.base.words import did_you_mean
+from proton.base.words import known_names
 from proton.trace import scope_path
 from proton.viewer.cli import terminal
 from proton.viewer.formats import FileFormat, format_of, formats
@@ -34,8 +34,6 @@ Sms = Annotated[
 Warps = Annotated[
     list[int] | None, typer.Option("--warp", min=0, help="Only this warp; may be repeated.")
 ]
-
-MOST_NAMES = 8  # that a message has
 
 
 def _time(ns: int | None) -> int | None:
@@ -134,9 +132,8 @@ def check_found(option: str, pattern: str, names: Iterable[str]) -> None:
     """Raises ProtonError where a regular expression is found in no name, and says which are."""
     known = sorted(set(names))
     if pattern and known and not any(matching(pattern, known)):
-        known = [scope_path.ScopePath(name).shown for name in known]
-        there, hint = ", ".join(known[:MOST_NAMES]), did_you_mean(pattern, known)
-        raise ProtonError(f"nothing matches {option} {pattern}: there is {there}{hint}")
+        there = known_names(pattern, (scope_path.ScopePath(name).shown for name in known))
+        raise ProtonError(f"nothing matches {option} {pattern}: there is {there}")
 
 
 def selection(

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from proton.base.symbols import shortened
-from proton.base.words import counted, did_you_mean
+from proton.base.words import counted, known_names
 from proton.viewer.compare import statistics
 from proton.viewer.compare.budget import Budget, BudgetError, Budgets
 from proton.viewer.compare.diff import Change, Comparison, compare, group_called
@@ -36,7 +36,7 @@ from proton.viewer.compare.samples import (
     amount,
 )
 from proton.viewer.compare.statistics import Estimate
-from proton.viewer.compare.structure import MEASURES, MOST_NAMES, NOTHING, Measure, unknown
+from proton.viewer.compare.structure import MEASURES, NOTHING, Measure, unknown
 from proton.viewer.explain.subject import Subject
 
 LARGEST = 100.0  # ratio that is written as it is
@@ -159,8 +159,7 @@ def _unnamed(nothing: str, name: str, known: Sequence[str]) -> str:
     """Why a rule is about nothing."""
     if not known:
         return "no launch was recorded"
-    there = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES)
-    return f"{nothing} has that name; there is {there}{did_you_mean(name, known)}"
+    return f"{nothing} has that name; there is {known_names(name, known)}"
 
 
 def _facts(both: Comparison, group: Group) -> dict[str, str]:

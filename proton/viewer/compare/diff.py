@@ -13,7 +13,7 @@ from proton.viewer.compare.matching import differences, match
 from proton.viewer.compare.samples import (
     COUNT,
     LAUNCHES,
-    LOST,
+    LOSSES,
     PROCESSES,
     STATS,
     Group,
@@ -135,7 +135,8 @@ class Comparison:
 
     def _unlike(self, was: Group, group: Group, stat: str) -> str:
         old, new = self.baseline.sampled(was, stat), self.candidate.sampled(group, stat)
-        return "" if old == new and LOST not in f"{old}{new}" else (
+        is_alike = old == new and LOSSES not in old
+        return "" if is_alike else (
             f"recorded with {new or 'all visits'}, the baseline with {old or 'all visits'}"
         )  # fmt: skip
 

@@ -35,7 +35,7 @@ COUNT = "count"  # the statistic that is no time
 STATS = (COUNT, "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
 SUMS = STATS[:3]  # those of all visits, where the others are of some as well
 SAMPLES = ("every", "sample_programs", "sample_warps")  # options that leave out visits
-LOST = "lost records"
+LOSSES = "lost records"  # of some visits none is left
 AVERAGED = STATS[:4]  # those that a clock's steps do not show in, as ends meet them at random
 _TREES = (HATCHET, HATCHET_MSGPACK)
 _MEASURED = (COMMIT, CLOCK_STEP)  # facts of a run that are none of its machine
@@ -187,14 +187,14 @@ class Side:
         return max((process.step_ns for process in on_cpu), default=0.0)
 
     def sampled(self, group: Group, stat: str) -> str:
-        """The options that left out visits of which a statistic is a sum, and `LOST` where records
+        """The options that left out visits of which a statistic is a sum, and `LOSSES` where some
         were lost; empty where all are there."""
         if stat not in SUMS or not group.scope:
             return ""
         # Its own time depends on what is recorded inside of it, too.
         key = Group(group.variant, "" if stat == "self" else group.scope)
         words = [process.sampled[key] for process in self.processes if key in process.sampled]
-        words += [LOST for process in self.processes if process.lost]
+        words += [LOSSES for process in self.processes if process.lost]
         return ", ".join(dict.fromkeys(words))
 
     def totals(self, group: Group) -> np.ndarray:

@@ -31,7 +31,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from proton.base.words import did_you_mean
+from proton.base.words import known_names
 from proton.trace.chrome import UNKNOWN_GPU
 from proton.trace.tiles import FIELD as TILE
 from proton.trace.tiles import NO_TILE
@@ -40,7 +40,6 @@ from proton.viewer.tables.critical import shares
 from proton.viewer.tables.flights import ISSUE
 from proton.viewer.tables.waiting import union
 
-MOST_NAMES = 8  # that an error lists
 NOTHING = "have nothing of the kind on record"
 LOST = "lost records of each launch"
 DOTS = "dots"
@@ -112,8 +111,7 @@ def unknown(view: KernelView, asked: Asked) -> str:
     ):
         if name and not any(_like(name, each) for each in there):
             known = list(dict.fromkeys(there))
-            names = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES)
-            return f"no {what} is {name}; there is {names or 'none'}{did_you_mean(name, known)}"
+            return f"no {what} is {name}; there is {known_names(name, known) or 'none'}"
     return ""
 
 

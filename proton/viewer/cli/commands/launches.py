@@ -6,9 +6,8 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.base.symbols import shortened
-from proton.base.words import did_you_mean
+from proton.base.words import known_names
 from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
-from proton.viewer.cli.drawing import MOST_NAMES
 from proton.viewer.run import Run
 from proton.viewer.tables.units import readable
 
@@ -42,11 +41,8 @@ def launches(
         there = [str(name) for name in table["kernel"].unique()]
         named = [name for name in there if kernel in (name, shortened(name))]
         if there and not named:
-            known = [shortened(name) for name in there]
-            names = ", ".join(known[:MOST_NAMES]) + ", ..." * (len(known) > MOST_NAMES)
-            raise ProtonError(
-                f"no launch is of --kernel {kernel}: there is {names}{did_you_mean(kernel, known)}"
-            )
+            known = known_names(kernel, map(shortened, there))
+            raise ProtonError(f"no launch is of --kernel {kernel}: there is {known}")
         table = table[table["kernel"].isin(named)]
     shown = ["launch", *SHOWN] if format is Shape.TABLE else list(table.columns)
     table = table[shown].head(limit) if limit else table[shown]

@@ -59,7 +59,7 @@ def _finding(kernel: KernelView, waits: np.ndarray, gain: float) -> Finding:
         "another kernel combines",
         visits=int(own.size),
         error_ns=kernel.error_ns(own),
-        numbers={"wait_ns": mean, "wait_percent": 100 * part, "held_ns": held},
+        numbers={"wait_ns": mean, "wait_percent": 100 * part} | ({"held_ns": held} if held else {}),
         slices=kernel.open(kernel.nearest(own, mean)),
         file=lock.file,
         line=lock.line,
